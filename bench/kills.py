@@ -1,8 +1,11 @@
-"""Kill runs at random moments, again and again, and look for work that was lost, doubled or paid twice.
+"""Kill runs and commands again and again, and look for work that was lost, doubled or paid twice.
 
 Run ``python bench/kills.py [--kills 1000] [--seed N] [--jobs 2]`` from the root of the repository, in an
 environment with the development requirements. A thousand kills take about half an hour on two cores; the
 quick and slow tests do the same with 5 and 60.
+
+``python bench/kills.py --commands [NAME ...] [--moments 100]`` does so with the commands that do one thing:
+each is killed at that many moments, half of them calls of the system (strace is needed), and typed again.
 
 Each run is a rehearsal of two phases in a repository of its own. It is killed, alone or with its process
 group, after a random number of events, and started again until it is finished. Then the project, its history
@@ -25,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.e2e.project import Project
 from tests.kills.campaign import all_defects, run_with_kills
+from tests.kills.commands import CASES, Campaign, Case
 
 KILLS_PER_RUN = 25
 
@@ -42,13 +46,48 @@ def campaign(folder: Path, seed: int, kills: int) -> tuple[list[str], list[str]]
         project.clear()
 
 
+def kill_command(case: Case, folder: Path, moments: int, seed: int) -> int:
+    """Kill a command at so many moments, print what was found, and return the number of defects."""
+    campaign, chance, began = Campaign(case, Project(folder / "p")), random.Random(seed), time.monotonic()
+    folder.mkdir()
+    try:
+        campaign.prepare()
+        # Every other one at a call of the system.
+        found = [one for at in range(moments) for one in campaign.kill_once(chance, at_call=at % 2 == 0)]
+    except AssertionError as error:
+        found = [f"{case.name}: {error}"]
+    finally:
+        campaign.project.clear()
+    hit = ", ".join(f"{count} {where}" for where, count in campaign.hit.most_common())
+    minutes = (time.monotonic() - began) / 60
+    print(f"{case.name}: {moments} kills, {minutes:.1f} minutes, {len(found)} defects ({hit})", flush=True)
+    for defect in found:
+        print(f"  {defect}", flush=True)
+    return len(found)
+
+
+def kill_commands(names: list[str], moments: int, seed: int, jobs: int) -> int:
+    """Kill each command of those *names*, or all; return 1 if there are defects."""
+    cases = [case for case in CASES if not names or case.name in names]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        each = [
+            pool.submit(kill_command, case, Path(folder) / str(number), moments, seed)
+            for number, case in enumerate(cases)
+        ]
+        return 1 if sum(one.result() for one in each) else 0
+
+
 def main() -> int:
     """Print the result; return 1 if there are defects."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--commands", nargs="*", default=None, metavar="NAME")
+    parser.add_argument("--moments", type=int, default=100)
     options = parser.parse_args()
+    if options.commands is not None:
+        return kill_commands(options.commands, options.moments, options.seed, options.jobs)
     hit: list[str] = []
     found: list[str] = []
     runs, began = 0, time.monotonic()

@@ -25,6 +25,7 @@ from typing import Any
 
 import attrs
 
+from gsd_core.cli.budgets import OWN_PROMPT_TOKENS
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import RunInfo, gsd_run_agent
 from gsd_core.machine.state import Options
@@ -44,7 +45,7 @@ from gsd_plugins.rehearsal.server import claude_environment
 __all__ = ["GSD_1_20", "LIMIT", "TIMES", "Cost", "measure", "table", "total"]
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "greeter.md"
-LIMIT = 12_000
+LIMIT = OWN_PROMPT_TOKENS
 GSD_1_20 = 102_600
 """What the same phase costs with GSD 1.20."""
 TIMES = {"discusser": 1, "planner": 1, "executor": 3, "verifier": 1}

@@ -38,6 +38,7 @@ from gsd_core.plugins.discovery import Choice
 from gsd_core.settings import is_required
 from gsd_core.views.schemas import SCHEMAS, file_name, schema_of
 from gsd_plugins.mcp import tools
+from gsd_plugins.mcp.catalog import PROMPTS
 from gsd_plugins.rehearsal.effects import EFFECTS, When
 from gsd_plugins.rehearsal.scenario_file import ScenarioFile
 
@@ -512,6 +513,7 @@ GSD-Task: 01-01/2
 ```
 
 A project in a subfolder of its repository adds its path, such as `GSD-Project: packages/api`.
+A command that edits planning files has a trailer of its own, such as `GSD-Edit: 5b1c9c0e7d2f4a68`.
 """
 
 
@@ -675,17 +677,25 @@ def _mcp() -> Iterator[str]:
         yield ""
         yield f"Result: {', '.join(f'`{name}`' for name in tool.returns['properties'])}."
         yield ""
+    yield "## Prompts"
+    yield ""
+    for prompt in PROMPTS:
+        takes = ", ".join(f"`{name}` ({about})" for name, about in prompt.takes.items())
+        yield f"- `{prompt.name}`: {prompt.about}{f' Takes {takes}.' if takes else ''}"
+    yield ""
     yield "## Resources"
     yield ""
     yield "`gsd://sessions/SESSION/roadmap` and `gsd://sessions/SESSION/state` are the ROADMAP.md and the"
-    yield "STATE.md of the session's project."
+    yield "STATE.md of the session's project. Clients can subscribe to them: current ones with"
+    yield "`subscriptions/listen`, earlier ones on standard streams with `resources/subscribe`."
 
 
 def _schema_type(schema: Mapping[str, Any]) -> str:
     if values := schema.get("enum"):
         return ", ".join(f"`{value}`" for value in values)
     bounds = [f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema]
-    return ", ".join([schema["type"], *bounds])
+    kinds = schema["type"]
+    return ", ".join([kinds if isinstance(kinds, str) else " or ".join(kinds), *bounds])
 
 
 _BOUNDS = {

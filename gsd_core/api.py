@@ -68,7 +68,7 @@ from .model.step import (
     TaskCommit,
     Verified,
 )
-from .model.usage import Cap, Pause, Spend, Stop, Usage
+from .model.usage import Amount, Cap, Pause, Scope, Spend, Stop, Unit, Usage
 from .planning.changes import (
     AddDecisions,
     AddPhase,
@@ -126,6 +126,7 @@ __all__ = [
     "AgentResult",
     "AgentTask",
     "Allow",
+    "Amount",
     "Answer",
     "Artifact",
     "Ask",
@@ -200,6 +201,7 @@ __all__ = [
     "RunStep",
     "SandboxUnavailable",
     "SandboxedCommand",
+    "Scope",
     "Session",
     "SessionHost",
     "SessionRequest",
@@ -226,6 +228,7 @@ __all__ = [
     "ToolUse",
     "Transient",
     "Truth",
+    "Unit",
     "Usage",
     "UserError",
     "Verdict",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -29,6 +30,7 @@ MAX_BYTES = 8 * 2**20
 MAX_LINKS = 40
 DRAFT = (".gsd-", ".tmp")
 """The prefix and suffix of a file's name while it is written; recovery removes what a crash left behind."""
+_DRAFT = re.compile(r"\.gsd-(\d{1,9})-[0-9a-f]+\.tmp")
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -69,8 +71,9 @@ def write_below(
     permissions become; by default those of the file that it replaces, or what the umask gives a new one.
     Unless *durable*, it need not be on disk yet when this returns.
     """
-    draft = f"{DRAFT[0]}{secrets.token_hex(8)}{DRAFT[1]}"
+    draft = f"{DRAFT[0]}{os.getpid()}-{secrets.token_hex(8)}{DRAFT[1]}"
     with _parent(root, path, make=True) as (folder, name):
+        _remove_dead_drafts(folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
         descriptor = os.open(draft, flags, 0o666 if mode is None else mode, dir_fd=folder)
@@ -91,6 +94,17 @@ def write_below(
             with suppress(OSError):
                 os.unlink(draft, dir_fd=folder)
             raise
+
+
+def _remove_dead_drafts(folder: int) -> None:
+    """Remove from an open folder the drafts of processes that were killed."""
+    for name in os.listdir(folder):
+        if found := _DRAFT.fullmatch(name):
+            with suppress(OSError):
+                try:
+                    os.kill(int(found[1]), 0)
+                except ProcessLookupError:
+                    os.unlink(name, dir_fd=folder)
 
 
 @contextmanager

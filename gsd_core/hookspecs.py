@@ -24,7 +24,7 @@ from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.session import SessionHost
 from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
-from .model.usage import Cap, Pause, Spend, Stop
+from .model.usage import Cap, Pause, Spend, Stop, Unit
 from .planning.model import PhaseView
 
 if TYPE_CHECKING:
@@ -42,12 +42,17 @@ class ConfigValue:
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """The result of one check of the environment; *fix* is what to do if it is not *ok*."""
+    """The result of one check of the environment; *fix* is what to do if it is not *ok*.
+
+    *reports*, of an agent: in what it reports what its calls use. A run whose budget is in dollars or tokens
+    only does not start with an agent that does not say so here.
+    """
 
     name: str
     ok: bool
     message: str
     fix: str = ""
+    reports: tuple[Unit, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -372,8 +377,8 @@ async def gsd_check_budget(spend: Spend) -> Stop | Pause | Cap | None:
 
     When: before each agent call, and after each turn that reports its usage.
     Return: ``Stop(reason)`` ends the run (exit code 5), ``Pause(reason)`` asks a human, ``None`` allows.
-        ``Cap(dollars)`` allows too, and is the most that the next call may spend: the agent ends it there,
-        and the run with it (5). After a turn it has no effect.
+        ``Cap(dollars, turns)`` allows too, and is the most that the next call may use: the agent ends it
+        there, and the run with it (5). After a turn it has no effect.
     Calling: at most 2 s for each plugin; Stop beats Pause, and the lowest cap counts.
     Failure: fails closed, as Stop.
     Since: 0.1.

@@ -1,8 +1,9 @@
 """Processes that outlive a run: found by a variable in their environment, and ended.
 
 After a SIGKILL of ``gsd`` alone, its agents keep running and writing. Every process of a run carries
-``GSD_RUN``. The next start takes the project's lock and then ends all processes that carry the id of
-one of the project's runs.
+``GSD_RUN``: the run's id and the file of its journal (:meth:`gsd_core.journal.store.Journal.mark_of`). The
+next start takes the project's lock and then ends all processes that carry the mark of one of the project's
+runs. The id alone is not enough: a copy of the project has the same runs, and may be at work beside it.
 
 Only that variable decides. The journal records process ids and start times too, but only
 for people to read: an id may belong to another process by now, and earlier versions recorded start times
@@ -82,32 +83,43 @@ class Process:
         return True
 
 
-def supervised(command: Sequence[str]) -> tuple[str, ...]:
+def supervised(
+    command: Sequence[str], *, processes: int = 0, memory: int = 0, keyring: bool = False
+) -> tuple[str, ...]:
     """Return a command line that runs *command*, and ends all that it started when it ends.
+
+    It has no terminal. If it and what it started are more than so many *processes*, or need more bytes of
+    *memory*, they are ended; 0 is no limit. *keyring*: it gets a new one.
 
     On systems without adoption of orphans (all but Linux) it is the same command: what leaves its process
     group there is found by its mark only. See :mod:`gsd_core.supervise`.
     """
     if sys.platform != "linux" or not sys.executable:
         return tuple(command)
+    options = (str(processes), str(memory), str(int(keyring)))
     # Not -m: the package would be imported, and -I keeps the working directory from being a place of modules.
-    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("supervise.py")), *command)
+    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("supervise.py")), *options, *command)
+
+
+def total_memory() -> int:
+    """Return the size of this machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 ListProcesses: TypeAlias = Callable[[str], Iterable[Process]]
 
 
 def end_marked(
-    run_ids: Collection[str] | None,
+    marks: Collection[str] | None,
     *,
     env_name: str = "GSD_RUN",
     spare: Collection[int] = (),
     grace: timedelta = GRACE,
     listed: ListProcesses | None = None,
 ) -> tuple[int, ...]:
-    """End this user's processes whose environment has *env_name* set to one of *run_ids*; return their ids.
+    """End this user's processes whose environment has *env_name* set to one of *marks*; return their ids.
 
-    ``None`` as *run_ids* is any run. Their descendants are ended too, marked or not. They get a SIGTERM,
+    ``None`` as *marks* is any run. Their descendants are ended too, marked or not. They get a SIGTERM,
     and after *grace* a SIGKILL. This process, its ancestors and *spare* are never ended. Blocks.
     Raises ``ProjectError`` if a process survives even that.
     """
@@ -122,7 +134,7 @@ def end_marked(
             for pid, process in found.items()
             # A descendant without the mark is no longer one once its parent has ended.
             if process.handle in known
-            or (process.mark is not None and (run_ids is None or process.mark in run_ids))
+            or (process.mark is not None and (marks is None or process.mark in marks))
         }
         to_end = _with_descendants(found, marked - spared) - spared
         targets = [found[pid] for pid in sorted(to_end) if found[pid].is_ours()]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ import attrs
 from gsd_core.errors import Conflict, JournalError, NotFound, UserError
 from gsd_core.git import data_directory
 from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.inbox import put
+from gsd_core.journal.inbox import answers_in, put
 from gsd_core.journal.lock import owner
 from gsd_core.journal.schema import ACTIVITY, Record
 from gsd_core.journal.store import Journal, damage_reported
@@ -30,6 +30,7 @@ from gsd_core.model.event import Event
 from gsd_core.model.question import Answer, Question, parse_typed_answer
 from gsd_core.processes import refuse_agents
 from gsd_core.run.publishing import events_of, redacted
+from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import redact_data
 from gsd_core.views.log import parse_since as parse_since
 from gsd_core.views.status import History, Holder, find_question, fold_history, status_json, status_of
@@ -51,7 +52,7 @@ class Project:
         self._seq = 0
         self._state = State()
         self._history = History()
-        self._pending: frozenset[str] = frozenset()
+        self._pending: Mapping[str, str] = {}
 
     def close(self) -> None:
         """Close the journal."""
@@ -95,13 +96,16 @@ class Project:
         return found
 
     def status(self) -> dict[str, Any]:
-        """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`."""
+        """Return the project's status as ``gsd status --json`` does, as of the last :meth:`poll`.
+
+        Besides, ``dollars_today`` is what all runs of the project have cost on this day, as a text.
+        """
         # Without those of the last poll, a question whose answer a run has just taken would be open again.
-        pending = self._pending | self._pending_answers()
+        pending = {**self._pending, **self._pending_answers()}
         with damage_reported(self._path()):
             status = status_of(self._state, self._history, self.holder(), pending)
             data: dict[str, Any] = redact_data(status_json(status))
-        return data
+        return {**data, "dollars_today": str(self._history.spent.get(datetime.now().astimezone().date(), 0))}
 
     def holder(self) -> Holder | None:
         """Return the process that runs in the project now, if any."""
@@ -129,7 +133,7 @@ class Project:
             raise NotFound(f"no question {question!r} in this project")
         record, asked = found
         if given := record.answers.get(question):
-            who = given.by or given.via or given.how
+            who = given.who
             raise Conflict(f"{question} is already answered: {given.words} (by {who})")
         if record.withdrawn:
             raise Conflict(f"{question} is no longer open")
@@ -137,13 +141,14 @@ class Project:
         put(self._path(), "answer", unstructure(answer), by=by)
         return answer
 
-    def stop(self, *, by: str) -> bool:
-        """Ask the active run to stop, and return whether there is one."""
+    def stop(self, *, by: str, after_step: bool = False) -> bool:
+        """Ask the active run to stop, now or after its current step, and return whether there is one."""
         self._refuse_agents("stop a run")
         holder = self.holder()
         if holder is None:
             return False
-        put(self._path(), "stop", {}, by=by, key=f"stop {holder.pid} {holder.host} {holder.since}")
+        key = f"{'pause' if after_step else 'stop'} {holder.pid} {holder.host} {holder.since}"
+        put(self._path(), "stop", {"after": "step"} if after_step else {}, by=by, key=key)
         return True
 
     def _refuse_agents(self, what: str) -> None:
@@ -152,7 +157,8 @@ class Project:
 
     def _fold_until(self, journal: Journal, last: int) -> None:
         """Take the facts up to number *last* into account."""
-        for record in journal.events(after=self._seq, facts_only=True):
+        facts = [one for one in journal.events(after=self._seq, facts_only=True) if one.seq <= last]
+        for record in with_turns(journal, facts):
             if record.seq > last:
                 break
             self._state, self._history = self._folded(record)
@@ -162,11 +168,10 @@ class Project:
     def _folded(self, record: Record) -> tuple[State, History]:
         state, history = self._state, self._history
         if record.kind == "run.started":
-            state, history = State(), History()
+            state, history = State(), History(spent=history.spent)
         if record.kind not in ACTIVITY:
             state = fold(state, [record], structure)
-            history = fold_history(history, [record], structure)
-        return state, history
+        return state, fold_history(history, [record], structure)
 
     def _take(self, record: Record) -> Sequence[Event]:
         state, history = self._folded(record)
@@ -175,11 +180,10 @@ class Project:
         self._state, self._history, self._seq = state, history, record.seq
         return events
 
-    def _pending_answers(self) -> frozenset[str]:
+    def _pending_answers(self) -> Mapping[str, str]:
         if self._journal is None:
-            return frozenset()
-        items = self._journal.take_inbox()
-        return frozenset(str(item.data.get("question")) for item in items if item.kind == "answer")
+            return {}
+        return answers_in(self._journal.take_inbox())
 
     def _open(self) -> Journal | None:
         """Return the journal, opened again if the file was moved away and made anew."""

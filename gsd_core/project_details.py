@@ -32,6 +32,7 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import read_verification
 from gsd_core.protected_paths import is_secret_name
 from gsd_core.run.publishing import events_of, redacted
+from gsd_core.run.spending import with_turns
 from gsd_core.run.tracing import trace_all, traced_phases
 from gsd_core.sanitize import safe_text
 from gsd_core.views.cost import Grouping, calls_of, report_json
@@ -287,7 +288,8 @@ class ProjectDetails:
     def _cost(self, by: Grouping) -> dict[str, Any]:
         folded = self._read()
         with self._understood():
-            calls = calls_of(folded.facts, structure)
+            facts = with_turns(self._journal, folded.facts) if self._journal else folded.facts
+            calls = calls_of(facts, structure)
             runs = [folded.state.run] if folded.state.run else []
             return report_json(runs, calls, by, budget=budget_of(folded.history))
 

@@ -206,12 +206,14 @@ class RunSettings:
 
 @attrs.frozen(kw_only=True)
 class LimitSettings:
-    """Timeouts, section ``limits``, in seconds or written like ``10m``.
+    """Limits of what agents and checks start, section ``limits``; times in seconds or written like ``10m``.
 
     *idle*: an agent call that reports no activity. *hard*: an agent call as a whole. *check*: a command
     of a plan. *detector*: a gap detector. *max_wait*: the longest wait for a usage limit to reset.
     *park_after*: how long an agent's process is kept while it waits for a human; after that it is ended,
-    and its conversation is resumed with the answer.
+    and its conversation is resumed with the answer. *max_processes* and *max_memory*: how many processes an
+    agent or a command may have at once, and how many megabytes of memory they may need together; 0 is no
+    limit for processes, and four fifths of the machine's memory. What exceeds them is ended. On Linux only.
     """
 
     idle: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
@@ -220,6 +222,8 @@ class LimitSettings:
     park_after: timedelta = setting(timedelta(minutes=5), harmless=at_most(timedelta(hours=1)))
     check: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
     detector: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
+    max_processes: int = setting(4096)
+    max_memory: int = setting(0)
 
 
 @attrs.frozen(kw_only=True)
@@ -254,6 +258,15 @@ class QuestionSettings:
         "wait", harmless=_decides_nothing, consent=True
     )
     timeout: timedelta = setting(timedelta(hours=1), consent=True)
+
+
+REHEARSAL_AGENTS = ("rehearsal",)
+"""The agents whose calls cost nothing."""
+
+
+def is_rehearsal(agents: Collection[str]) -> bool:
+    """Whether a run with these *agents* costs nothing."""
+    return bool(agents) and set(agents) <= {*REHEARSAL_AGENTS}
 
 
 CORE_SECTIONS: tuple[tuple[str, type], ...] = (

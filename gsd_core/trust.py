@@ -21,6 +21,7 @@ import attrs
 
 from .errors import ConfigError
 from .journal.store import Journal
+from .processes import boot_id
 
 WantKind: TypeAlias = Literal["plugin", "file", "setting", "command", "program", "journal"]
 SCHEMA = 1
@@ -162,6 +163,11 @@ class KnownJournals:
         if journal.is_empty():
             return True
         token = journal.origin()
+        if not token and any(
+            fact.data.get("boot") == boot_id() for fact in journal.events(kinds=["run.opened"])
+        ):
+            # Earlier versions gave no token. Nobody elsewhere knows the random id of this machine's boot.
+            return not _is_inside(self.folder, root)
         return bool(token) and not _is_inside(self.folder, root) and self._path(token).is_file()
 
     def add(self, journal: Journal, root: Path, at: datetime) -> None:
@@ -173,11 +179,29 @@ class KnownJournals:
         _refuse_inside(self.folder, root)
         token = secrets.token_hex(16)
         about = {"schema": SCHEMA, "project": str(root.resolve()), "at": at.isoformat(timespec="seconds")}
+        about["journal"] = str(journal.path.resolve())
         _write(self._path(token), about)
         journal.mark(token)
 
+    def paths(self) -> frozenset[Path]:
+        """Return where the journals are, or were: one may have been removed since."""
+        return frozenset(path for file in self.folder.glob("*.json") if (path := _journal_in(file)))
+
+    def is_at(self, journal: Journal) -> bool:
+        """Whether the journal is where its file says: if not, the project was moved or copied."""
+        return _journal_in(self._path(journal.origin())) == journal.path.resolve()
+
     def _path(self, token: str) -> Path:
         return self.folder / f"{hashlib.sha256(token.encode()).hexdigest()[:32]}.json"
+
+
+def _journal_in(file: Path) -> Path | None:
+    try:
+        about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        # Older versions did not write where the journal is.
+        return Path(about.get("journal") or Path(about["project"], ".git", "gsd", "journal.db"))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def _is_inside(folder: Path, root: Path) -> bool:

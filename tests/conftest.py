@@ -9,6 +9,7 @@ import atexit
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -33,6 +34,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 MEMORY, NEEDED_BYTES = Path("/dev/shm"), 4 << 30
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > NEEDED_BYTES:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+# What gsd prints names its path if `gsd` would start another one: in the tests, that is this one.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 # The suite must not fill the user's own folders: each project would get a private home for its sandbox, with
 # copies of package caches, and what is trusted would be remembered. Workers of xdist inherit these variables.

@@ -90,7 +90,7 @@ def _open_question(project: ProjectState, question_id: str) -> tuple[Question, I
     record, question = found
     hint = "list the open questions with: gsd questions"
     if answer := record.answers.get(question_id):
-        by = answer.by or answer.via or answer.how
+        by = answer.who
         raise Conflict(f"{question_id} is already answered: {answer.words} (by {by})", hint=hint)
     if record.withdrawn:
         raise Conflict(f"{question_id} is no longer open", hint=hint)

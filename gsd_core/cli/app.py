@@ -13,7 +13,7 @@ import click
 
 from gsd_core import __version__
 
-from .commands import COMMAND_GROUPS, COMMANDS, PLUGIN_COMMANDS
+from .commands import COMMAND_GROUPS, COMMANDS, OTHER_NAMES, PLUGIN_COMMANDS
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import CONTEXT_SETTINGS, Group
 from .streams import finish_output, is_at_terminal
@@ -29,8 +29,9 @@ class Gsd(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the subcommand *cmd_name*, built in or contributed by a plugin."""
         if cmd_name in COMMANDS:
-            module = importlib.import_module(f".{COMMANDS[cmd_name].module}", __package__)
-            command: click.Command = module.command
+            entry = COMMANDS[cmd_name]
+            module = importlib.import_module(f".{entry.module}", __package__)
+            command: click.Command = getattr(module, entry.name)
             return command
         from difflib import get_close_matches
 
@@ -44,8 +45,9 @@ class Gsd(Group):
             if cmd_name in contributed:
                 ctx.with_resource(bound_settings(loaded))
                 return with_common_options(contributed[cmd_name], loaded)
-        close = get_close_matches(cmd_name, [*COMMANDS, *contributed], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        meant = OTHER_NAMES.get(cmd_name)
+        close = [meant] if meant else get_close_matches(cmd_name, [*COMMANDS, *contributed], 1)
+        hint = f"; did you mean 'gsd {close[0]}'?" if close else ""
         raise click.UsageError(f"no command {cmd_name!r}{hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

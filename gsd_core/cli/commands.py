@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from .global_options import GlobalOptions
 
 
 class CommandEntry(NamedTuple):
-    """A built-in subcommand: the module that has it as ``command``, and its line in ``gsd --help``."""
+    """A built-in subcommand: its module, its line in ``gsd --help``, and its name in the module."""
 
     module: str
     summary: str
+    name: str = "command"
 
 
 # The summaries repeat the first sentences of the commands' docstrings, so that `gsd --help` need not
@@ -34,20 +38,26 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "stop": CommandEntry("stop", "Ask the active run to stop, or SESSION, wherever its project is."),
     },
     "Do one step alone": {
-        "discuss": CommandEntry("discuss", "Ask what is open about PHASE, and record the decisions."),
-        "plan": CommandEntry("plan", "Plan PHASE, and do nothing else."),
-        "execute": CommandEntry(
-            "execute", "Execute the plans of PHASE that have no summary, and do nothing else."
+        "discuss": CommandEntry(
+            "steps", "Ask what is open about PHASE, and record the decisions.", "discuss"
         ),
-        "verify": CommandEntry("verify", "Verify PHASE again, and do nothing else."),
+        "plan": CommandEntry("steps", "Plan PHASE, and do nothing else.", "plan"),
+        "execute": CommandEntry(
+            "steps", "Execute the plans of PHASE that have no summary, and do nothing else.", "execute"
+        ),
+        "verify": CommandEntry("steps", "Verify PHASE again, and do nothing else.", "verify"),
         "quick": CommandEntry(
-            "quick", "Do a small task outside of the roadmap: plan it, execute it, commit it."
+            "steps", "Do a small task outside of the roadmap: plan it, execute it, commit it.", "quick"
         ),
         "debug": CommandEntry(
-            "debug", "Find the root cause of the problem that TEXT describes, and change nothing."
+            "steps", "Find the root cause of the problem that TEXT describes, and change nothing.", "debug"
         ),
-        "map": CommandEntry("map", "Describe the existing code in .planning/codebase, and do nothing else."),
-        "exec": CommandEntry("exec", "Run PROMPT, any prompt or command of the agent, as one recorded step."),
+        "map": CommandEntry(
+            "steps", "Describe the existing code in .planning/codebase, and do nothing else.", "map_"
+        ),
+        "exec": CommandEntry(
+            "steps", "Run PROMPT, any prompt or command of the agent, as one recorded step.", "exec_"
+        ),
     },
     "Answer questions": {
         "questions": CommandEntry(
@@ -123,6 +133,18 @@ PLUGIN_COMMANDS: Mapping[str, str] = {
 }
 """The subcommands of built-in plugins, under "Sessions" in ``gsd --help``, which does not load plugins."""
 
+OTHER_NAMES: Mapping[str, str] = {
+    "init": "run IDEA",
+    "new": "run IDEA",
+    "start": "run IDEA",
+    "continue": "resume",
+    "kill": "stop",
+    "config": "settings",
+    "login": "doctor",
+    "dashboard": "serve",
+}
+"""Names that other tools have for a command, and what to type here."""
+
 COMMANDS: Mapping[str, CommandEntry] = {
     name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()
 }
@@ -134,13 +156,30 @@ LOAD_PLUGINS = (
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
-# The demo has a folder of its own.
-_MENTION = re.compile(rf"\bgsd ({'|'.join(name for name in COMMANDS if name != 'demo')})\b")
+# The demo has a folder of its own, and sessions are those of all projects.
+_OF_NO_PROJECT = ("demo", *PLUGIN_COMMANDS)
+# Not in what is completed already, such as `.venv/bin/gsd resume`.
+_MENTION = re.compile(rf"(?<![\w/.-])gsd ({'|'.join((*COMMANDS, *PLUGIN_COMMANDS))})\b")
+
+
+def program() -> str:
+    """Return how to start this program again: ``gsd``, or the path it was called by if that is another one.
+
+    What gsd prints is pasted into the same shell, which may not have the environment of gsd on its PATH.
+    """
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        called = Path(sys.executable).with_name("gsd")
+    found = shutil.which("gsd")
+    # Other names: a program that embeds gsd.
+    if called.name != "gsd" or not called.exists() or (found and called.samefile(found)):
+        return "gsd"
+    return str(called)
 
 
 def base_command(options: GlobalOptions) -> str:
-    """Return how to call gsd for the project of *options*: ``gsd`` or ``gsd -C DIR``."""
-    return shlex.join(["gsd", *(["-C", str(options.directory)] if options.directory_given else [])])
+    """Return how to call gsd for the project of *options*, such as ``gsd -C DIR``."""
+    return shlex.join([program(), *(["-C", str(options.directory)] if options.directory_given else [])])
 
 
 def with_global_options(text: str, options: GlobalOptions) -> str:
@@ -150,6 +189,8 @@ def with_global_options(text: str, options: GlobalOptions) -> str:
     """
 
     def complete(match: re.Match[str]) -> str:
+        if match[1] in _OF_NO_PROJECT:
+            return shlex.join([program(), match[1]])
         plugins: list[str] = []
         if match[1] in LOAD_PLUGINS:
             plugins += [word for name in options.plugins for word in ("-p", name)]

@@ -15,7 +15,8 @@ from .help import Command, examples
 from .output import console, json_flag, print_json, print_line, print_table, styled
 
 if TYPE_CHECKING:
-    from gsd_core.views.cost import AgentCall, Costs, Grouping
+    from gsd_core.machine.ledger import Call
+    from gsd_core.views.cost import Costs, Grouping
 
     from .project import ProjectState
 
@@ -37,10 +38,12 @@ def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> 
 
     The dollars are those that the agent reports. Where it reports none, they are estimated from the tokens
     and the list prices, and marked as "about". With a subscription nothing is billed per call; the amounts
-    then say what the calls would cost at list prices. A call in progress is counted when it ends.
+    then say what the calls would cost at list prices. A call in progress counts with its turns so far.
     """
     from gsd_core.journal.codec import structure
     from gsd_core.journal.store import damage_reported
+    from gsd_core.machine.ledger import CALL_KINDS
+    from gsd_core.run.spending import with_turns
     from gsd_core.views.cost import calls_of, report_json
 
     from .project import load, open_journal
@@ -48,9 +51,9 @@ def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> 
     project = load(global_options_of(ctx))
     last = project.state.run
     with open_journal(project.root) as journal, damage_reported(journal.path):
-        kinds = ["run.started", "agent.opened", "agent.closed"]
+        kinds = ["run.started", *CALL_KINDS]
         facts = tuple(journal.events(run=None if all_runs else last, kinds=kinds)) if last else ()
-        calls = calls_of(facts, structure)
+        calls = calls_of(with_turns(journal, facts), structure)
     runs = [fact.run for fact in facts if fact.kind == "run.started"]
     budget = _budget(ctx, project) if last else None
     if as_json:
@@ -82,9 +85,9 @@ def _budget(ctx: click.Context, project: ProjectState) -> Decimal | None:
     return value if isinstance(value, Decimal) else None
 
 
-def _show(runs: list[str], calls: tuple[AgentCall, ...], by: Grouping, budget: Decimal | None) -> None:
+def _show(runs: list[str], calls: tuple[Call, ...], by: Grouping, budget: Decimal | None) -> None:
     from gsd_core.views.amounts import counted, dollars_text, tokens_text
-    from gsd_core.views.cost import grouped, sum_of
+    from gsd_core.views.cost import grouped, left_of, sum_of
 
     total = sum_of(calls)
     about = f"run {runs[0]}" if len(runs) == 1 else counted(len(runs), "run")
@@ -92,9 +95,9 @@ def _show(runs: list[str], calls: tuple[AgentCall, ...], by: Grouping, budget: D
     print_line(styled(", ".join(filter(None, parts)), "bold"))
     print_line(f"  {about}")
     if budget is not None:
-        spent = sum_of(call for call in calls if call.run == runs[-1]).usage.dollars or Decimal(0)
-        left = max(budget - spent, Decimal(0))
-        print_line(f"  budget: {dollars_text(left)} left of {dollars_text(budget)} (--max-budget-usd)")
+        left = left_of(budget, calls, runs)
+        rest = "an unknown amount is" if left is None else dollars_text(left)
+        print_line(f"  budget: {rest} left of {dollars_text(budget)} (--max-budget-usd)")
     for line in _remarks(total):
         print_line(f"  {line}")
     if not calls:
@@ -116,13 +119,7 @@ def _cells(costs: Costs, wide: bool) -> list[str]:
     usage = costs.usage
     parts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     shown = [f"{part:,}" for part in parts] if wide else []
-    return [_amount(costs), f"{costs.calls:,}", _tokens(costs), *shown]
-
-
-def _tokens(costs: Costs) -> str:
-    from gsd_core.views.amounts import tokens_of
-
-    return f"{tokens_of(costs.usage):,}"
+    return [_amount(costs), f"{costs.calls:,}", f"{costs.usage.tokens:,}", *shown]
 
 
 def _amount(costs: Costs) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import sys
 from pathlib import Path
@@ -84,9 +83,7 @@ def _print_text(lines: Sequence[str]) -> None:
 
 def _new_project(given: Path | None, idea: str) -> Path:
     """Return the folder of the demo with its own repository, new or empty before; *idea* is written to it."""
-    from gsd_core.git import Git
-
-    from .project import REHEARSAL_AGENTS, REHEARSAL_IDENTITY, make_repository
+    from .project import REHEARSAL_AGENTS, make_repository
 
     try:
         root = (given or Path(mkdtemp(prefix="gsd-demo-"))).resolve()
@@ -95,9 +92,6 @@ def _new_project(given: Path | None, idea: str) -> Path:
             raise ProjectError(f"{str(root)!r} {what}", hint="name a folder that is empty or does not exist")
         # A repository of its own, even inside another one: the demo commits nothing there.
         make_repository(root, REHEARSAL_AGENTS)
-        if asyncio.run(Git(root).identity()) is None:
-            # Only the repository around it knows the user.
-            asyncio.run(Git(root).identify(*REHEARSAL_IDENTITY))
         (root / IDEA).write_text(idea, encoding="utf-8")
     except OSError as error:
         where = error.filename or given or "the temporary folder"

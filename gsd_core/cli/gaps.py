@@ -127,11 +127,13 @@ def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: 
     """Warn about what is not trusted; raise ``Untrusted`` if such commands would run unconfined."""
     from gsd_core.processes import refuse_agents
 
-    from .project_trust import admit, examine, lines_of, refuse_untrusted, remember
+    from .project_trust import admit, as_left_by_people, examine, lines_of, refuse_untrusted, remember
 
+    if trust_now:
+        refuse_agents("trust a project")
+        loaded = as_left_by_people(loaded, options.global_options)
     trust = examine(loaded, options.root)
     if trust.new and trust_now:
-        refuse_agents("trust a project")
         trust = remember(trust)
     if run_checks and any(want.kind == "command" for want in trust.new):
         refuse_untrusted(trust)

@@ -51,7 +51,8 @@ def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...])
 
 
 def _add_plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:
-    global_options_of(ctx).plugin_dirs += value
+    # The hints repeat them, and are followed from other folders too.
+    global_options_of(ctx).plugin_dirs += tuple(path.absolute() for path in value)
 
 
 def _set_plain(ctx: click.Context, _: click.Parameter, value: bool) -> None:

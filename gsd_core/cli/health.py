@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
-from gsd_core.errors import ProjectError
 from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
@@ -18,6 +20,8 @@ from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
     from gsd_core.planning.health import HealthIssue, Repair
+
+    from .editing import Editor
 
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
@@ -32,23 +36,26 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     """Check .planning/ and the journal, and repair some of the files.
 
     Issues have GSD's codes: E001-E005, W001-W007, I001; gsd's own are W101 (a mistake in the
-    frontmatter of a plan or verdict), E101 and E102 (requirements that were lost), E103 (a damaged
-    journal, which is never changed), E104 (another file that a command refuses to read), W102 (a handoff
-    that cannot be read) and I101 (surveyed code, and no project yet). --repair rebuilds STATE.md and
-    config.json only; without a terminal and without --yes it shows the diffs and writes nothing. The exit
-    code is 1 if there are errors.
+    frontmatter of a plan or verdict), W102 (a command was interrupted), W103 (a handoff that cannot be
+    read), E101 and E102 (requirements that were lost), E103 (a damaged journal, which is never changed), E104
+    (another file that a command refuses to read) and I101 (surveyed code, and no project yet). --repair
+    rebuilds STATE.md and config.json only; without a terminal and without --yes it shows the diffs and writes
+    nothing. The exit code is 1 if there are errors.
     """
     from gsd_core.planning.health import check_health, overall_status
 
-    from .project import project_root
+    from .editing import editing
+    from .project import core_folder, project_root
 
     options = global_options_of(ctx)
     root = project_root(options)
-    journal = check_journal(root)
-    issues = (*journal, *check_health(root))
-    done = _repair(root, issues, yes=yes, quiet=as_json) if repair else []
-    if any(applied for _, applied in done):
-        issues = (*journal, *check_health(root))
+    done: list[tuple[Repair, bool]] = []
+    if repair:
+        # Without a repository there is no lock, and no place for what was begun.
+        command = ("health", "--repair")
+        with editing(root, command) if core_folder(root) else nullcontext() as editor:
+            done = _repair(root, editor, yes=yes, quiet=as_json)
+    issues = (*check_journal(root), *check_health(root))
     if as_json:
         print_json(_json(issues, done))
     else:
@@ -57,12 +64,13 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 
 
 def check_journal(root: Path) -> tuple[HealthIssue, ...]:
-    """Return what is wrong with the project's journal, which GSD's own codes do not cover."""
+    """Return what is wrong beside the project: its journal is damaged, or a command was interrupted."""
     from gsd_core.errors import JournalError
     from gsd_core.journal.schema import MOVE_AWAY, check_file
     from gsd_core.planning.health import HealthIssue
     from gsd_core.run.last_run import read_last_run
 
+    from .editing import interrupted
     from .project import journal_path, open_journal
 
     path = journal_path(root)
@@ -75,29 +83,33 @@ def check_journal(root: Path) -> tuple[HealthIssue, ...]:
     except JournalError as error:
         message, fix = str(error), error.hint
     if not message:
-        return ()
+        if (first := interrupted(root, "gsd")) is None:
+            return ()
+        what, fix = first.reason, first.command
+        return (HealthIssue(code="W102", severity="warning", path=str(path), message=what, fix=fix),)
     return (HealthIssue(code="E103", severity="error", path=str(path), message=message, fix=fix),)
 
 
-def _repair(
-    root: Path, issues: tuple[HealthIssue, ...], *, yes: bool, quiet: bool
-) -> list[tuple[Repair, bool]]:
+def _repair(root: Path, editor: Editor | None, *, yes: bool, quiet: bool) -> list[tuple[Repair, bool]]:
     """Show each possible repair, write it if the user agrees, and return whether it was written."""
-    from gsd_core.planning.health import apply, repairs
+    from gsd_core.planning.edits import apply_edit
+    from gsd_core.planning.health import check_health, plan_repair, repairs
 
-    from .project import holder_of, now
+    from .project import now
 
-    if holder := holder_of(root):
-        message = f"another run is active in this project (pid {holder.pid})"
-        raise ProjectError(message, hint="stop it first: gsd stop")
     done: list[tuple[Repair, bool]] = []
-    for repair in repairs(root, issues, now().date().isoformat()):
+    # What was interrupted is finished, so what is left to repair is found here.
+    for repair in repairs(root, check_health(root), now().date().isoformat()):
         if not quiet:
             print_line(safe_text(repair.diff()), exact=True)
         can_ask = not quiet and sys.stdin is not None and sys.stdin.isatty()
         write = yes or (can_ask and click.confirm(f"Write {repair.path}?", default=False, err=True))
         if write:
-            apply(root, repair)
+            plan = partial(plan_repair, root, repair)
+            if editor:
+                attrs.evolve(editor, finished=None).carry_out(plan, commit=False)
+            else:
+                apply_edit(root, plan(), root)
         done.append((repair, write))
         if not quiet:
             print_line(f"{repair.path}: {'repaired' if write else 'not changed'}")

@@ -13,15 +13,13 @@ import sys
 from collections.abc import Container, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import attrs
 import click
 
 from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted, UserError
-from gsd_core.exit_codes import ExitCode
 from gsd_core.hookspecs import (
-    Finding,
     RunInfo,
     gsd_execute_step,
     gsd_notify,
@@ -29,17 +27,17 @@ from gsd_core.hookspecs import (
     gsd_workspace,
 )
 from gsd_core.machine.state import Options, State
-from gsd_core.model.counts import dollars_text
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
+from gsd_core.model.usage import Unit
 from gsd_core.planning.config import get, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
-from gsd_core.run import RunEnd, run_project
+from gsd_core.run import run_project
+from gsd_core.run.edits import asked_by, keep_asked
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
-from gsd_core.run.notes import with_notes
 from gsd_core.run.preflight import check_idea, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
@@ -51,14 +49,17 @@ from gsd_core.settings import (
     Settings,
     bind_settings,
     environment_layer,
+    is_rehearsal,
     resolve,
     toml_layer,
     user_config,
+    without,
 )
 from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
-from gsd_core.views.status import SCHEMA_VERSION, History
+from gsd_core.views.status import History
 
+from .budgets import check_limits, without_limit
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
@@ -66,20 +67,24 @@ from .options import classes_of, origin_of, parse_phases, value_of
 from .output import counted, print_json, print_labeled, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
+    REHEARSAL_AGENTS,
     ProjectState,
     foreign_files,
+    journal_path,
+    lend_identity,
     load,
     make_folder,
     make_repository,
     needs_repository,
     now,
-    open_journal,
     project_root,
+    refuse_system_folder,
 )
 from .project_trust import (
     PROJECT_SETTINGS,
     ProjectTrust,
     admit,
+    as_left_by_people,
     ask,
     changed_since_start,
     examine,
@@ -91,28 +96,20 @@ from .project_trust import (
     require_sandbox,
 )
 from .rehearsals import HINT, why_not_here
-from .run_end import read_finished, show_details
+from .run_end import Output, show_end
 from .single_steps import EXEC
-from .step_results import result_lines
 from .streams import background_output
 from .variables import unread_variables
 
-Output: TypeAlias = Literal["text", "json", "stream-json"]
-
 NOT_CONTINUED = ("yolo", "answers", "apprise")
 """Sections whose flags hold for one process only: consent, and who answers or is notified."""
+RANGE = {"phases", "only"}
+"""The settings of section ``run`` that choose phases."""
 CONSENT = {("run", "allow_dirty"), ("run", "accept_branch")}
 """Settings that agree to something about the project as it is now."""
 WITHOUT_TRUST = "leave its plugins out with -p no:NAME, and remove its other wishes from gsd.toml"
 MAX_REASON = 400
 MAX_FILES_SHOWN = 5
-NEXT_STEPS = {
-    "blocked": "list the open questions with `gsd questions`, answer them, then run `gsd resume`",
-    "stopped": "continue with `gsd resume`",
-    "failed": "see what happened with `gsd log`, then run `gsd resume`",
-    "gaps": "see what is missing in the phase's VERIFICATION.md, then run `gsd resume`",
-    "budget": "raise the limit, then run `gsd resume`",
-}
 
 
 @attrs.frozen(kw_only=True)
@@ -120,6 +117,7 @@ class RunOptions:
     """What the command line asks for; *flags* are the settings given as flags.
 
     *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
+    They are those of *command*, in its words; an earlier process has done *answered*.
     *not_yet*: why they cannot be done now; only a session may wait for it.
     """
 
@@ -135,6 +133,8 @@ class RunOptions:
     dry_run: bool = False
     background: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    command: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
     not_yet: UserError | None = None
 
     @property
@@ -146,6 +146,9 @@ class RunOptions:
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
+    refuse_system_folder(root)
+    if not options.dry_run:
+        loaded = as_left_by_people(loaded, options.global_options)
     _check_given(options, loaded)
     if options.asked or options.resume:
         project_root(options.global_options)
@@ -184,8 +187,9 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
             "standard input cannot be both the idea and the answers", hint="put one of them into a file"
         )
     check_plugins(loaded.hooks, settings.of(RunSettings))
+    reports: frozenset[Unit] = frozenset()
     if not options.dry_run:
-        check_agents(loaded.hooks, settings, root)
+        reports = check_agents(loaded.hooks, settings, root)
         check_notifiers(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     # Before the user is asked to agree to something that would not happen anyway.
@@ -196,6 +200,11 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         _confirm_repository(options, loaded, settings)
     if milestone:
         _confirm_milestone(options, loaded, settings, milestone)
+    if not options.dry_run and not is_rehearsal(settings.of(RunSettings).agent):
+        limited = check_limits(classes_of(loaded), settings, reports)
+        # Once for a run, and not for a single step.
+        if not limited and not options.asked and not _continued(options, previous):
+            _confirm_spending(options, loaded, settings)
 
     if options.dry_run:
         warn([f"a rehearsal would not start here: {refused}"] if refused else [])
@@ -206,8 +215,11 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         show_plan(plan, verbose=options.verbosity > 0) if options.output == "text" else print_json(plan)
         return 0
 
+    agents = settings.of(RunSettings).agent
     if new:
-        make_repository(root, settings.of(RunSettings).agent)
+        make_repository(root, agents)
+    elif state.run and agents == REHEARSAL_AGENTS:
+        asyncio.run(lend_identity(root))
     elif not root.is_dir():
         make_folder(root)
     if options.background:
@@ -226,10 +238,18 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
-        if options.output == "text":
-            for line in _results(root, end, options.asked):
-                click.echo(safe_text(line), err=True)
-        _show_end(end, options, settings, _answers(root, end, options.asked))
+        show_end(
+            end,
+            options.global_options,
+            budget=value_of(settings, "--max-budget-usd"),
+            asked=options.asked,
+            output=options.output,
+            in_full=options.verbosity >= 0,
+        )
+    if options.asked and end.outcome in ("done", "gaps"):
+        directory = journal_path(root).parent
+        if asked_by(directory, options.command, end.run):
+            keep_asked(directory, options.command, end.run, ())
     return end.exit
 
 
@@ -298,11 +318,13 @@ def _build_request(
             verbosity=options.verbosity,
             agent=", ".join(settings.of(RunSettings).agent),
             seed=options.seed,
-            command=base_command(options.global_options),
+            command=with_global_options("gsd resume", options.global_options).removesuffix(" resume"),
             plain=options.global_options.plain,
         ),
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
-        asked=options.asked,
+        asked={step: text for step, text in options.asked.items() if step not in options.answered},
+        command=options.command,
+        answered=options.answered,
         clock=now,
         typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
@@ -323,6 +345,10 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         *project_layers(loaded, options.root),
         toml_layer(user_config(), str(user_config())),
     ]
+    # Two ways to choose phases: what is nearer replaces both.
+    nearest = next((layer for layer in layers if RANGE & {*layer.sections.get("run", ())}), None)
+    others = {f"run.{name}" for name in RANGE}
+    layers = [layer if layer is nearest else without(layer, others) for layer in layers]
     settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
     register_secrets(settings.secrets())
     return settings
@@ -366,7 +392,7 @@ def _previous_layer(continued: ProjectState | None) -> Layer:
     if continued and (machine := continued.state.lifecycle):
         typed = continued.history.typed
         run: dict[str, Any] = {"skip_verify": machine.skip_verify, "skip_discuss": machine.skip_discuss}
-        if machine.phases and not {"phases", "only"} & set(typed.get("run", ())):
+        if machine.phases and not RANGE & set(typed.get("run", ())):
             run["phases"] = ",".join(machine.phases)
         if continued.history.agents:
             run["agent"] = continued.history.agents
@@ -389,7 +415,11 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
         if section not in NOT_CONTINUED and not options.asked
     }
     continued = _continued(options, previous)
-    return merge_config(continued.history.typed if continued else {}, kept)
+    earlier = continued.history.typed if continued else {}
+    typed = {section: dict(values) for section, values in earlier.items()}
+    if RANGE & {*kept.get("run", ())}:
+        typed["run"] = {key: value for key, value in typed.get("run", {}).items() if key not in RANGE}
+    return merge_config(typed, kept)
 
 
 def _machine_options(root: Path, settings: Settings, known: Sequence[str] | None = None) -> Options:
@@ -453,12 +483,21 @@ def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] |
         check_sandbox_names(hooks, settings)
 
 
-def check_agents(hooks: Hooks, settings: Settings, root: Path) -> None:
-    """Raise ``Credentials`` if one of the chosen agents or executors reports that it cannot work."""
+def check_agents(hooks: Hooks, settings: Settings, root: Path) -> frozenset[Unit]:
+    """Return in what all chosen agents report their usage.
+
+    Raises ``Credentials`` if one of them, or of the executors, reports that it cannot work.
+    """
     chosen: RunSettings = settings.of(RunSettings)
-    for plugin, finding in _failed_checks(hooks, settings, root, (*chosen.agent, *chosen.executors)):
-        kind = "agent" if plugin in chosen.agent else "executor"
-        raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+    found = findings_of(hooks, settings, root, (*chosen.agent, *chosen.executors)).items
+    for plugin, finding in found:
+        if not finding.ok:
+            kind = "agent" if plugin in chosen.agent else "executor"
+            raise Credentials(f"{kind} {plugin!r} cannot work: {finding.message}", hint=finding.fix)
+    units: Sequence[Unit] = ("dollars", "tokens", "turns")
+    return frozenset(
+        unit for unit in units if {*chosen.agent} <= {name for name, one in found if unit in one.reports}
+    )
 
 
 def check_notifiers(
@@ -468,17 +507,10 @@ def check_notifiers(
 
     Only these *plugins* are asked; by default all notifiers.
     """
-    if failed := _failed_checks(hooks, settings, root, plugins or hooks.plugins_of(gsd_notify)):
+    findings = findings_of(hooks, settings, root, plugins or hooks.plugins_of(gsd_notify))
+    if failed := [(plugin, finding) for plugin, finding in findings.items if not finding.ok]:
         problems = "; ".join(f"{finding.name}: {finding.message}" for _, finding in failed)
         raise CannotNotify(f"cannot notify: {problems}", hint=failed[0][1].fix)
-
-
-def _failed_checks(
-    hooks: Hooks, settings: Settings, root: Path, plugins: Sequence[str]
-) -> Sequence[tuple[str, Finding]]:
-    """Return the failed checks of these *plugins*; those of other plugins do not matter here."""
-    findings = findings_of(hooks, settings, root, plugins)
-    return [(plugin, finding) for plugin, finding in findings.items if not finding.ok]
 
 
 def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
@@ -514,6 +546,15 @@ def _confirm_milestone(options: RunOptions, loaded: Loaded, settings: Settings, 
         raise ProjectError(f"milestone {finished} is kept open", hint=hint)
 
 
+def _confirm_spending(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
+    """Ask before a run starts that nothing limits, or say that it is one if nobody can be asked."""
+    about, hint = without_limit(options.root), "--max-budget-usd 20, or a limit for each day: budget.day_usd"
+    if _has_consent(loaded, settings) or not _can_confirm(options, settings):
+        warn([f"{about}; to limit it: {hint}"])
+    elif not click.confirm(f"{about}. Start without a limit?", default=False, err=True):
+        raise ConfigError("the run has no limit, and was not started", hint=f"limit it with {hint}")
+
+
 class _WarningHandler(logging.Handler):
     """Prints records on standard error as it is at that time: a live view replaces it while it is shown."""
 
@@ -537,77 +578,3 @@ def _warnings_on_stderr() -> Generator[None]:
     finally:
         for log in logs:
             log.removeHandler(handler)
-
-
-def _answers(root: Path, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the last words of the agents of the steps that the user asked for, by step."""
-    if not asked:
-        return {}
-    with open_journal(root) as journal:
-        closed = journal.events(run=end.run, kinds=["agent.closed"])
-        return {
-            fact.step: safe_text(str(value["text"]))
-            for fact in closed
-            if fact.step in asked and (value := fact.data.get("value"))
-        }
-
-
-def _results(root: Path, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
-    """Return the files that the steps that the user asked for have written in this process, in short."""
-    found: list[str] = []
-    if asked:
-        with open_journal(root) as journal:
-            for fact in journal.events(run=end.run, kinds=["run.opened", "step.completed"]):
-                if fact.kind == "run.opened":
-                    found.clear()
-                elif fact.step in asked:
-                    found += result_lines(
-                        root,
-                        StepId.parse(fact.step),
-                        fact.data.get("paths") or (),
-                        unchanged=bool(fact.data.get("unchanged")),
-                    )
-    return found
-
-
-def _show_end(end: RunEnd, options: RunOptions, settings: Settings, answers: Mapping[str, str]) -> None:
-    """Print the agents' answers, and how the run ended; ``stream-json`` has said so in its last event."""
-    if options.output == "text" and end.exit == 0:
-        for step, text in answers.items():
-            # Other steps return data, which is in the files that they write.
-            if StepId.parse(step).kind == EXEC:
-                click.echo(text)
-    if options.output == "json":
-        print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "run": end.run,
-                "outcome": end.outcome,
-                "exit": end.exit,
-                "reason": end.reason,
-                "notes": list(end.notes),
-                "dollars": end.dollars or None,
-                "commits": end.commits,
-                **({"answers": dict(answers)} if options.asked else {}),
-            }
-        )
-    elif options.output == "text":
-        # A step that was asked for alone has only questions to add.
-        in_full = options.verbosity >= 0 and (not options.asked or end.exit)
-        finished = read_finished(options.global_options) if in_full else None
-        if finished:
-            show_details(finished, end, options.global_options, value_of(settings, "--max-budget-usd"))
-        cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
-        reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
-        reason = with_global_options(reason, options.global_options)
-        print_labeled(end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})")
-        hint = NEXT_STEPS.get(end.outcome)
-        if finished and (end.exit == ExitCode.QUESTION or end.outcome == "stopped") and not options.asked:
-            hint = None  # the commands that answer and resume have just been listed
-        if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
-            hint = "fix this, or choose other phases, then run `gsd resume`"
-        if hint and options.asked:
-            # `gsd resume` continues the lifecycle, which was left where it is.
-            hint = hint.replace("run `gsd resume`", "repeat this command")
-        if hint:
-            print_labeled("hint", with_global_options(hint, options.global_options))

@@ -8,7 +8,7 @@ import click
 
 from gsd_core.errors import UserError
 
-from .global_options import global_options, global_options_of
+from .global_options import GlobalOptions, global_options
 from .help import Group, examples
 from .options import StepCommand
 from .run import start, start_options
@@ -41,7 +41,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         None,
         resume=False,
         given=given,
-        asked={f"audit/{_planning(ctx).milestone}": "gsd milestone audit"},
+        asked=lambda options: {f"audit/{_planning(options).milestone}": "gsd milestone audit"},
     )
 
 
@@ -57,27 +57,31 @@ def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
     what shipped. Start the next one with: gsd run IDEA
     """
     words = {None: "gsd milestone complete", True: "with a tag", False: "without a tag"}[tag]
-    planning = _planning(ctx)
-    if left := [phase.number for phase in planning.phases if not phase.ticked]:
-        which = f"phase {left[0]} is" if len(left) == 1 else f"phases {', '.join(left)} are"
-        raise UserError(
-            f"{planning.milestone} cannot be completed: {which} not complete", hint="continue with: gsd run"
-        )
-    start(ctx, None, resume=False, given=given, asked={f"close/{planning.milestone}": words})
+
+    def asked(options: GlobalOptions) -> dict[str, str]:
+        planning = _planning(options)
+        if left := [phase.number for phase in planning.phases if not phase.ticked]:
+            which = f"phase {left[0]} is" if len(left) == 1 else f"phases {', '.join(left)} are"
+            message = f"{planning.milestone} cannot be completed: {which} not complete"
+            raise UserError(message, hint="continue with: gsd run")
+        return {f"close/{planning.milestone}": words}
+
+    # Not the words: `gsd next` names the command without them.
+    start(ctx, None, resume=False, given=given, asked=asked)
 
 
 for subcommand in (audit, complete):
     command.add_command(subcommand)
 
 
-def _planning(ctx: click.Context) -> Planning:
+def _planning(options: GlobalOptions) -> Planning:
     """Return the planning files; raise ``ProjectError`` if no milestone is in progress."""
     from gsd_core.errors import ProjectError
     from gsd_core.planning.survey import read_planning
 
     from .project import planned_root
 
-    planning = read_planning(planned_root(global_options_of(ctx)))
+    planning = read_planning(planned_root(options))
     if not planning.phases:
         why = planning.idle or "the project has no phases"
         raise ProjectError(f"no milestone to audit or complete: {why}", hint="start one with: gsd run IDEA")

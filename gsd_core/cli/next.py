@@ -11,6 +11,7 @@ from rich.text import Text
 from gsd_core.sanitize import one_line
 
 from .commands import base_command
+from .editing import interrupted
 from .global_options import global_options, global_options_of
 from .help import Command, examples
 from .output import json_flag, print_json, print_line, styled, warn
@@ -47,8 +48,10 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     root = planned_root(options, run=project.state.run)
     name, _ = choose_workstream(root, workstream)
     warn(notes_of(root, name))
-    planning, found = find_next(ctx, project, base_command(options), name)
-    warn(flaws(planning.phases))
+    found = interrupted(root, base_command(options))
+    if found is None:
+        planning, found = find_next(ctx, project, base_command(options), name)
+        warn(flaws(planning.phases))
     if as_json:
         print_json(next_json(found))
         return
@@ -76,6 +79,8 @@ def find_next(
 
 def next_in(current: Current, project: ProjectState, gsd: str, workstream: str = "") -> Next:
     """Return what is due in the *current* project."""
+    if first := interrupted(project.root, gsd):
+        return first
     import attrs
 
     from gsd_core.planning.workstreams import resume_command
@@ -97,6 +102,10 @@ def next_in(current: Current, project: ProjectState, gsd: str, workstream: str =
 
 def next_lines(found: Next, gsd: str, label: str = "next: ") -> Iterator[Text]:
     """Yield what is due, why, and the command for it; *label* comes before the step."""
+    if not found.step and found.command:
+        yield styled(one_line(found.reason, MAX_REASON))
+        yield styled(f"finish it with: {found.command}")
+        return
     if not found.step:
         yield styled(f"nothing is due: {one_line(found.reason, MAX_REASON)}")
         if found.finish:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 import attrs
@@ -19,6 +20,7 @@ from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, Settings
 
+from .editing import finish_interrupted
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .plugin_loading import Loaded, loaded_plugins
@@ -35,6 +37,12 @@ class StartCommand(Command):
         options = options_ahead(global_options_of(ctx), args)
         loaded_plugins(ctx, options, with_trusted_ones=True)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, after what an earlier one has left undone."""
+        if not ctx.params.get("dry_run"):
+            finish_interrupted(global_options_of(ctx))
+        return super().invoke(ctx)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own parameters and those of the settings."""
@@ -92,12 +100,16 @@ def setting_options(classes: SettingsClasses) -> list[click.Option]:
 
 
 def typed_settings(ctx: click.Context, classes: SettingsClasses) -> Layer:
-    """Return the settings that were given as flags."""
+    """Return the settings that were given as flags; paths are absolute, for later commands elsewhere."""
     sections: dict[str, dict[str, Any]] = {}
     for section, attribute in _with_flags(classes):
         name = _parameter_name(section, attribute)
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            sections.setdefault(section, {})[attribute.name] = ctx.params[name]
+            value = ctx.params[name]
+            is_path = value and Path in (attribute.type, *get_args(attribute.type))
+            sections.setdefault(section, {})[attribute.name] = (
+                str(Path(value).absolute()) if is_path else value
+            )
     return Layer(origin=COMMAND_LINE, sections=sections)
 
 

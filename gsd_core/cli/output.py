@@ -136,16 +136,18 @@ def warn(lines: Iterable[str]) -> None:
         print_labeled("warning", safe_text(line, multiline=False))
 
 
-def print_labeled(label: str, text: str) -> None:
-    """Print ``label: text`` on stderr, the label in its color; *text* is sanitized."""
-    click.echo("\n".join(with_style(wrapped(f"{label}: {text}", sys.stderr), f"{label}:")), err=True)
+def print_labeled(label: str, text: str, *, err: bool = True) -> None:
+    """Print ``label: text``, the label in its color, on stderr or else stdout; *text* is sanitized."""
+    stream = sys.stderr if err else sys.stdout
+    rows = with_style(wrapped(f"{label}: {text}", stream), f"{label}:", stream)
+    click.echo("\n".join(rows), err=err)
 
 
-def with_style(rows: Sequence[str], label: str) -> list[str]:
-    """Return *rows* for stderr with their *label*, if they begin with it, in its style."""
+def with_style(rows: Sequence[str], label: str, stream: IO[str] | None) -> list[str]:
+    """Return *rows* for *stream* with their *label*, if they begin with it, in its style."""
     first, *others = rows
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "")
-    if plain or sys.stderr is None or not sys.stderr.isatty() or not first.startswith(label):
+    if plain or stream is None or not stream.isatty() or not first.startswith(label):
         return [*rows]
     color = LABEL_COLORS.get(label.removesuffix(":"))
     return [click.style(label, bold=True, fg=color) + first[len(label) :], *others]

@@ -47,51 +47,34 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
     The handoff is .planning/HANDOFF.json and .continue-here.md in the phase's folder, as GSD writes them.
     The next plan or execution gets it as context, with gsd or with GSD's own commands.
     """
-    from gsd_core.git import Git
-    from gsd_core.journal.lock import ProjectLock
-    from gsd_core.planning.config import read_config
-    from gsd_core.planning.handoff import render_handoff
+    from gsd_core.planning.handoff import plan_handoff
     from gsd_core.processes import refuse_agents
-    from gsd_core.run.handoffs import write_handoff
 
+    from .editing import editing
     from .project import core_folder, holder_of, planned_root
-    from .project_settings import run_settings
 
     options = global_options_of(ctx)
     root = planned_root(options)
-    directory = core_folder(root)
-    if directory is None:
+    if core_folder(root) is None:
         raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
     holder = holder_of(root)
     refuse_agents("pause a run", run_pid=holder.pid if holder else None)
     if holder:
         _stop(root, holder, options, now=now)
-    with ProjectLock(directory):
-        docs = run_settings(root, read_config(root)).commit_docs
-        pause = _pause(ctx, options, root, safe_text(" ".join(text)))
-        done = sum(bool(task.commit) for task in pause.tasks)
-        where = pause.directory.rpartition("/")[2] or "project"
-        subject = f"wip: {where} paused" + (f" at {done}/{len(pause.tasks)}" if pause.tasks else "")
-        files = render_handoff(pause)
-        commit = asyncio.run(write_handoff(root, files, subject, git=Git(root), docs=docs))
-    if as_json:
-        print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "stopped": holder.pid if holder else None,
-                "phase": pause.phase or None,
-                "plan": pause.plan or None,
-                "next_action": pause.next_action,
-                "files": list(files),
-                "commit": commit or None,
-            }
-        )
-        return
-    if holder:
-        print_line(f"{'stopped' if now else 'paused'} the run (pid {holder.pid})")
-    for path in files:
-        print_line(f"wrote {path}")
-    print_line(with_global_options(f"next: {pause.next_action}", options))
+    with editing(root, ("pause", *text)) as editor:
+        notes = safe_text(" ".join(text))
+        done = editor.carry_out(lambda: plan_handoff(root, _pause(ctx, options, root, notes)))
+        about = done.edit.about
+        if as_json:
+            stopped = holder.pid if holder else None
+            about = {"stopped": stopped, **about, "commit": done.commit or None}
+            print_json({"schema_version": SCHEMA_VERSION, **about})
+            return
+        if holder:
+            print_line(f"{'stopped' if now else 'paused'} the run (pid {holder.pid})")
+        for path in about["files"]:
+            print_line(f"wrote {path}")
+        print_line(with_global_options(f"next: {about['next_action']}", options))
 
 
 def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> None:

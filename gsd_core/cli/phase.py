@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import getpass
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gsd_core.errors import Locked, ProjectError, UserError
+from gsd_core.errors import Locked, UserError
 from gsd_core.sanitize import one_line
 from gsd_core.views.status import SCHEMA_VERSION
 
@@ -20,10 +17,8 @@ from .help import Command, Group, examples
 from .output import json_flag, print_json, print_line, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gsd_core.machine.state import State
-    from gsd_core.planning.phase_edit import PhaseEdit
+    from gsd_core.planning.edits import Edit
+    from gsd_core.run.edits import StoredEdit
 
 
 @click.group(
@@ -88,29 +83,39 @@ def remove(ctx: click.Context, phase: str, force: bool, keep_numbers: bool, as_j
     its folder is kept beside the journal. Not while a run is active.
     """
     from gsd_core.planning.phase_edit import plan_removal
+    from gsd_core.processes import refuse_agents
+    from gsd_core.run.edits import refuse_renumbering
+
+    from .editing import editing
+    from .project import load, now, planned_root
 
     options = global_options_of(ctx)
     number = _number(phase)
+    root = planned_root(options)
+    refuse_agents("change the phases")
 
-    def plan(root: Path, state: State) -> PhaseEdit:
-        from gsd_core.run.phase_edits import refuse_renumbering
-
-        edit = plan_removal(root, number, force=force, keep_numbers=keep_numbers)
-        refuse_renumbering(edit, state)
+    def plan() -> Edit:
+        edit = plan_removal(root, number, at=now(), force=force, keep_numbers=keep_numbers)
+        refuse_renumbering(edit, load(options).state)
         return edit
 
-    edit, commit, copy = _edit(options, plan)
-    if as_json:
-        print_json({**_json(edit, commit), "renumbered": edit.numbers, "copy": str(copy) if copy else None})
-        return
-    print_line(f"removed phase {edit.phase} {one_line(edit.name, 80)}".rstrip())
-    if edit.numbers:
-        print_line("renumbered: " + ", ".join(f"{old} → {new}" for old, new in edit.numbers.items()))
-    if copy:
-        print_line(f"a copy of its folder is in {copy}")
-    if edit.mentions:
-        lines = ", ".join(map(str, edit.mentions))
-        warn([f".planning/ROADMAP.md names phases by number in its text; check line {lines}"])
+    flags = (*(["--force"] if force else []), *(["--keep-numbers"] if keep_numbers else []))
+    with editing(root, ("phase", "remove", number, *flags)) as editor:
+        done = editor.carry_out(plan)
+        about = done.edit.about
+        copy = str(editor.directory / about["copy"]) if about["copy"] else None
+        if as_json:
+            print_json({**_json(done), "renumbered": about["renumbered"], "copy": copy})
+            return
+        print_line(f"removed phase {about['phase']} {one_line(about['name'], 80)}".rstrip())
+        if about["renumbered"]:
+            pairs = [f"{old} → {new}" for old, new in about["renumbered"].items()]
+            print_line("renumbered: " + ", ".join(pairs))
+        if copy:
+            print_line(f"a copy of its folder is in {copy}")
+        if about["mentions"]:
+            lines = ", ".join(map(str, about["mentions"]))
+            warn([f".planning/ROADMAP.md names phases by number in its text; check line {lines}"])
 
 
 for subcommand in (add, insert, remove):
@@ -130,91 +135,33 @@ def _number(text: str) -> str:
 def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: bool) -> None:
     from gsd_core.planning.phase_edit import plan_addition
     from gsd_core.processes import refuse_agents
+    from gsd_core.run.edits import worked_on
 
-    from .project import holder_of, journal_path, planned_root
+    from .editing import ask_run, editing
+    from .project import holder_of, load, planned_root
 
     root = planned_root(options)
     holder = holder_of(root)
     refuse_agents("change the phases", run_pid=holder.pid if holder else None)
-
-    def plan(root: Path, state: State) -> PhaseEdit:
-        from gsd_core.run.phase_edits import worked_on
-
-        return plan_addition(root, name, after=after, goal=goal, used=worked_on(state))
-
+    asked = {"name": name, "after": after, "goal": goal}
+    words = ("phase", *(["insert", after] if after else ["add"]), name, *(["--goal", goal] if goal else []))
     try:
-        edit, commit, _ = _edit(options, plan)
+        with editing(root, words) as editor:
+            done = editor.carry_out(lambda: plan_addition(root, **asked, used=worked_on(load(options).state)))
+            if as_json:
+                print_json({**_json(done), "asked": False})
+                return
+            about = done.edit.about
+            print_line(f"added phase {about['phase']}: {one_line(about['name'], 120)}")
+            print_line(f"  folder: {about['folder']}")
+            what_next = "describe it in .planning/ROADMAP.md, commit that, then: gsd next"
+            print_line(with_global_options(what_next, options))
     except Locked:
-        from gsd_core.journal.inbox import put
-
-        holder = holder_of(root)
-        if holder is None or not journal_path(root).exists():
-            raise
         # Planning it finds bad input now, and not when the run gets to it.
-        plan_addition(root, name, after=after, goal=goal)
-        asked = {"name": name, "after": after, "goal": goal}
-        put(journal_path(root), "phase", asked, by=getpass.getuser())
-        if as_json:
-            print_json({"schema_version": SCHEMA_VERSION, "asked": True, "pid": holder.pid})
-            return
-        print_line(f"the active run (pid {holder.pid}) adds the phase after its current step")
-        print_line(with_global_options("follow it with: gsd log --follow", options))
-        return
-    if as_json:
-        print_json({**_json(edit, commit), "asked": False})
-        return
-    print_line(f"added phase {edit.phase}: {one_line(edit.name, 120)}")
-    print_line(f"  folder: {edit.folder}")
-    print_line(
-        with_global_options("describe it in .planning/ROADMAP.md, commit that, then: gsd next", options)
-    )
+        plan_addition(root, **asked)
+        ask_run(options, root, "phase", asked, words, what="adds the phase", as_json=as_json)
 
 
-def _json(edit: PhaseEdit, commit: str) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "phase": edit.phase,
-        "name": edit.name,
-        "folder": edit.folder or None,
-        "commit": commit or None,
-    }
-
-
-def _edit(
-    options: GlobalOptions, plan: Callable[[Path, State], PhaseEdit]
-) -> tuple[PhaseEdit, str, Path | None]:
-    """Carry out what *plan* returns, with the project's lock; return the edit, the commit, and the copy.
-
-    An edit in which an earlier process was killed is finished first.
-    """
-    from gsd_core.git import Git
-    from gsd_core.journal.lock import ProjectLock
-    from gsd_core.planning.config import read_config
-    from gsd_core.processes import refuse_agents
-    from gsd_core.run import phase_edits
-
-    from .project import core_folder, load, now, planned_root
-    from .project_settings import run_settings
-
-    root = planned_root(options)
-    refuse_agents("change the phases")
-    directory = core_folder(root)
-    if directory is None:
-        raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
-    with ProjectLock(directory):
-        docs = run_settings(root, read_config(root)).commit_docs
-        git = Git(root)
-        if unfinished := phase_edits.stored_edit(directory):
-            asyncio.run(phase_edits.edit_phases(root, directory, unfinished, git=git, docs=docs))
-            warn([f"finished first: {unfinished.subject.removeprefix('docs: ')}, which was interrupted"])
-            # The request of a run stays stored: the next run settles it.
-            if unfinished.request:
-                raise ProjectError("a run was killed while it added a phase", hint="resume it: gsd resume")
-            phase_edits.forget(directory)
-        edit = plan(root, load(options).state)
-        copy = None
-        if edit.what == "remove" and edit.folder:
-            copy = phase_edits.keep_copy(root, directory, edit.folder, now())
-        commit = asyncio.run(phase_edits.edit_phases(root, directory, edit, git=git, docs=docs))
-        phase_edits.forget(directory)
-    return edit, commit, copy
+def _json(done: StoredEdit) -> dict[str, Any]:
+    about = {key: done.edit.about[key] for key in ("phase", "name", "folder")}
+    return {"schema_version": SCHEMA_VERSION, **about, "commit": done.commit or None}

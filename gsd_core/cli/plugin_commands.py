@@ -98,7 +98,7 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
 def plugin_options(given: GlobalOptions) -> tuple[str, ...]:
     """Return the options that load the same plugins in another gsd, in whatever folder it is started."""
     names = (word for name in given.plugins for word in ("-p", name))
-    folders = (word for path in given.plugin_dirs for word in ("--plugins-dir", str(path.absolute())))
+    folders = (word for path in given.plugin_dirs for word in ("--plugins-dir", str(path)))
     return (*names, *folders)
 
 

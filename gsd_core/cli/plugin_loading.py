@@ -106,6 +106,14 @@ def with_trusted(loaded: Loaded, hashes: frozenset[str]) -> Loaded:
     return attrs.evolve(loaded, infos=infos)
 
 
+def with_project_as_it_is(loaded: Loaded) -> Loaded:
+    """Return *loaded* with the project's own plugins described anew; none of them is imported."""
+    only = attrs.evolve(loaded.choice, named=(), directories=(), defaults=(), strict=False)
+    present = [info for info in loaded.infos if not info.from_project]
+    found = [info for info in load(build_manager(), only) if info.from_project]
+    return attrs.evolve(loaded, infos=(*present, *found))
+
+
 @contextmanager
 def bound_settings(loaded: Loaded, options: CommandOptions | None = None) -> Generator[None]:
     """Bind the settings for a plugin's own command: from the environment and the user's own file.
@@ -148,7 +156,7 @@ def unused_sections(loaded: Loaded, settings: Settings) -> Iterator[str]:
         if section in packages and section not in found:
             yield (
                 f"{origin}: the section [{section}] has no effect, because its plugin is not installed; "
-                f"it is in the package {packages[section]} (gsd plugins install {section})"
+                f"it is in the package {packages[section]} (see gsd plugins list)"
             )
 
 

@@ -20,6 +20,7 @@ import attrs
 import click
 
 from gsd_core.errors import UserError
+from gsd_core.files import write_below
 from gsd_core.plugins.discovery import ENTRY_POINT_GROUP
 from gsd_core.plugins.index import known_plugins, packages_by_name
 from gsd_core.plugins.validation import nearest
@@ -27,11 +28,13 @@ from gsd_core.processes import refuse_agents
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .help import Command, examples
-from .output import json_flag, print_json, print_line, print_table
+from .output import json_flag, print_json, print_labeled, print_line, print_table, warn
 
 Tool: TypeAlias = Literal["pipx", "uv", "pip"]
 
 CORE_PACKAGE = "gsd-core"
+BEGUN = "gsd-install.json"
+"""The file in the environment with the packages that are being installed."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +50,13 @@ class Installer:
             pip = ("--pip-args", " ".join(options)) if options else ()
             return (*self.command, "inject", *pip, CORE_PACKAGE, *packages)
         return (*self.command, "install", "--upgrade", *options, *self._python, *packages)
+
+    def repair(self, packages: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+        """Return the command line that writes all files of *packages* again, also if they are half there."""
+        if self.tool == "pipx":
+            return (*self.install(packages, options), "--force")
+        again = "--reinstall" if self.tool == "uv" else "--ignore-installed"
+        return self.install(packages, [*options, again, "--no-deps"])
 
     def uninstall(self, packages: Sequence[str]) -> tuple[str, ...]:
         """Return the command line that removes *packages*."""
@@ -114,7 +124,8 @@ def _options(no_index: bool, find_links: Sequence[str]) -> list[str]:
 def list_known(as_json: bool) -> None:
     """List the known plugins that can be installed.
 
-    The list is part of gsd; nothing is downloaded. gsd plugins lists the plugins that are there.
+    The list is part of gsd; nothing is downloaded. Those that are not published yet are installed from a path
+    in a copy of GSD's repository. gsd plugins lists the plugins that are there.
     """
     versions = _installed()
     rows = [(known, versions.get(_normal(known.package), "")) for known in known_plugins()]
@@ -125,31 +136,54 @@ def list_known(as_json: bool) -> None:
                 "package": known.package,
                 "about": known.about,
                 "hooks": [f"gsd_{hook}" for hook in known.hooks],
+                "published": known.published,
                 "installed": version or None,
             }
             for known, version in rows
         ]
         print_json({"schema_version": SCHEMA_VERSION, "plugins": data})
         return
-    table = [(known.name, known.package, version or "-", known.about) for known, version in rows]
-    print_table(("plugin", "package", "installed", "about"), table, {})
+    table = [
+        (
+            known.name,
+            known.package if known.published else f"contrib/{known.package}",
+            version or "-",
+            known.about,
+        )
+        for known, version in rows
+    ]
+    print_table(("plugin", "package or folder", "installed", "about"), table, {})
 
 
-@click.command("install", cls=Command, epilog=examples("gsd plugins install gsd-plugin-slack"))
+@click.command("install", cls=Command, epilog=examples("gsd plugins install ./contrib/gsd-plugin-slack"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @_SOURCES[0]
 @_SOURCES[1]
 def install(names: tuple[str, ...], no_index: bool, find_links: tuple[str, ...]) -> None:
     """Install or upgrade packages with plugins.
 
-    NAME is a known plugin (see gsd plugins list), a package, a requirement such as gsd-plugin-x>=1.2, a wheel
-    or a folder. The tool that manages the environment of gsd does it: pipx, uv or pip. A plugin is code that
-    runs with your rights, so install only what you trust.
+    NAME is a folder, a wheel, or a published plugin of the list (see gsd plugins list). With --no-index, it
+    may be any package or requirement in the folders of --find-links. The tool that manages the environment of
+    gsd does it: pipx, uv or pip. A plugin is code that runs with your rights, so install only what you trust.
     """
     refuse_agents("install plugins")
     before = set(_plugins())
-    packages = [_package(name) for name in names]
-    _run(find_installer().install(packages, _options(no_index, find_links)), f"install {', '.join(names)}")
+    sources = [_source(name, find_links if no_index else ()) for name in names]
+    packages = [package for package, _ in sources]
+    for package, origin in sources:
+        print_labeled("from", f"{package}: {origin}")
+    installer, options, begun = find_installer(), _options(no_index, find_links), Path(sys.prefix) / BEGUN
+    what = f"install {', '.join(names)}"
+    if begun.exists():
+        # The tool may take what a kill has left for the whole package.
+        interrupted: list[str] = json.loads(begun.read_text("utf-8"))
+        warn([f"an installation was interrupted, and is done again: {', '.join(interrupted)}"])
+        _run(installer.repair(interrupted, options), what)
+    write_below(begun.parent, BEGUN, json.dumps(packages).encode())
+    try:
+        _run(installer.install(packages, options), what)
+    finally:
+        begun.unlink()
     added = sorted(set(_plugins()) - before)
     if added:
         print_line(f"Installed: {', '.join(name for name, _ in added)}. See: gsd plugins")
@@ -207,22 +241,36 @@ def outdated(no_index: bool, find_links: tuple[str, ...], as_json: bool) -> None
         print_line("no newer version of a package with plugins was found")
 
 
-def _package(name: str) -> str:
-    """Return what the installer gets for *name*; raise ``UserError`` if it cannot mean a package."""
+def _source(name: str, folders: Sequence[str]) -> tuple[str, str]:
+    """Return what the installer gets for *name*, and where it comes from; raise ``UserError`` if it may not.
+
+    A package index gives a name to whoever asks first, so only names that are published by us are looked for
+    there; a package in one of *folders* is the user's own choice.
+    """
     from packaging.requirements import InvalidRequirement, Requirement
 
-    known = packages_by_name().get(name.replace("-", "_"))
-    if known:
-        return known
+    path = Path(name)
     # An absolute path cannot be taken for an option.
-    if name and Path(name).exists() and (Path(name).is_dir() or Path(name).suffix == ".whl"):
-        return str(Path(name).resolve())
+    if name and (path.is_dir() or (path.suffix == ".whl" and path.exists())):
+        return str(path.resolve()), "a folder or wheel on this machine"
+    package = packages_by_name().get(name.replace("-", "_"), name)
     try:
-        Requirement(name)
+        requirement = Requirement(package)
     except InvalidRequirement as error:
-        hint = "give a known plugin (gsd plugins list), a package, a wheel, or a folder"
+        hint = "give a folder, a wheel, or a published plugin (gsd plugins list)"
         raise UserError(f"{name!r} is not a package: {error}", hint=hint) from error
-    return name
+    wanted = _normal(requirement.name)
+    if folders and not requirement.url:
+        return package, ", ".join(folders)
+    if any(wanted == _normal(known.package) and known.published for known in known_plugins()):
+        return package, "the package index, published by GSD"
+    listed = any(wanted == _normal(known.package) for known in known_plugins())
+    why = "is not published yet" if listed else "is not on the list of published plugins"
+    where = f"./contrib/{package}, in a copy of GSD's repository" if listed else "./FOLDER, or a wheel"
+    raise UserError(
+        f"{name!r} {why}, so a package of that name in the index would be somebody else's",
+        hint=f"install it from a path: gsd plugins install {where}; others that you trust: use pip",
+    )
 
 
 def _run(command: Sequence[str], what: str) -> None:

@@ -39,7 +39,7 @@ RULE_STYLES = {"holds": "green", "broken": "red", "skipped": "dim"}
     "plugins",
     cls=Group,
     epilog=examples(
-        "gsd plugins", "gsd plugins install gsd-plugin-slack", "gsd plugins check ./my_plugin.py"
+        "gsd plugins", "gsd plugins install ./contrib/gsd-plugin-slack", "gsd plugins check ./my_plugin.py"
     ),
     invoke_without_command=True,
 )

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
+import click
 
-from gsd_core.errors import ProjectError
+from gsd_core.errors import PlanningError, ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.codec import structure
+from gsd_core.journal.inbox import answers_in
 from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
 from gsd_core.run.last_run import LastRun, read_last_run
+from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import first_line
+from gsd_core.settings import REHEARSAL_AGENTS as REHEARSAL_AGENTS
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
 from gsd_core.views.status import History, Holder, fold_history
@@ -29,7 +35,6 @@ OWN_FILES = frozenset({".gsd", "gsd.toml", ".planning"})
 """What gsd itself reads or writes in a project's folder."""
 IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini", ".idea", ".vscode", ".directory"})
 """What file managers and editors create on their own."""
-REHEARSAL_AGENTS = ("rehearsal",)
 REHEARSAL_IDENTITY = ("GSD rehearsal", "rehearsal@localhost")
 """The author of commits in a repository made for a rehearsal, if git does not know the user."""
 
@@ -100,8 +105,39 @@ async def _make_repository(root: Path, *, rehearsal: bool) -> None:
         raise _no_identity()
     await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
     await Git(root).init()
-    if unknown:
-        await Git(root).identify(*REHEARSAL_IDENTITY)
+    if rehearsal:
+        await lend_identity(root)
+
+
+async def lend_identity(root: Path) -> None:
+    """Let git commit for a rehearsal at *root*, if it knows no identity there.
+
+    In this process and those that it starts: the user's own later commits must not have it.
+    """
+    if await Git(root).identity() is None:
+        name, email = REHEARSAL_IDENTITY
+        lent = {f"GIT_{role}_NAME": name for role in ("AUTHOR", "COMMITTER")}
+        lent |= {f"GIT_{role}_EMAIL": email for role in ("AUTHOR", "COMMITTER")}
+        os.environ.update(lent)
+        ctx = click.get_current_context().find_root()
+        ctx.call_on_close(lambda: [os.environ.pop(name, None) for name in lent])
+
+
+SYSTEM_FOLDERS = (
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin"),
+    *("/sys", "/usr", "/System", "/Library", "/private/etc"),
+)
+"""The folders of the system on Linux (the Filesystem Hierarchy Standard) and macOS."""
+USERS_FOLDERS = ("/dev/shm", "/run/user")
+"""Folders below them that are for the files of users."""
+
+
+def refuse_system_folder(root: Path) -> None:
+    """Raise ``ProjectError`` if *root* is the top folder or below one of the system's folders."""
+    users = (str(Path.home()), *USERS_FOLDERS)
+    is_system = root == Path("/") or any(map(root.is_relative_to, SYSTEM_FOLDERS))
+    if is_system and not any(map(root.is_relative_to, users)):
+        raise ProjectError(f"{str(root)!r} belongs to the system", hint="use a folder of your own, with -C")
 
 
 def project_root(options: GlobalOptions) -> Path:
@@ -144,15 +180,15 @@ def open_journal(root: Path) -> Journal:
 class ProjectState:
     """The latest run according to the journal, and the process that runs now.
 
-    *last_run* has its facts. *pending_answers* are the ids of the questions whose answers no run has
-    taken yet. *is_own*: a run of this user wrote the journal on this machine.
+    *last_run* has its facts. *pending_answers* are the answers that no run has taken yet, in words, by
+    question. *is_own*: a run of this user wrote the journal on this machine.
     """
 
     root: Path
     last_run: LastRun
     history: History
     holder: Holder | None
-    pending_answers: frozenset[str] = frozenset()
+    pending_answers: Mapping[str, str] = attrs.field(factory=dict[str, str])
     is_own: bool = True
 
     @property
@@ -167,15 +203,15 @@ def load(options: GlobalOptions) -> ProjectState:
     with open_journal(root) as journal:
         last_run = read_last_run(journal)
         with damage_reported(journal.path):
-            history = fold_history(History(), last_run.facts, structure)
-        answers = [item for item in journal.take_inbox() if item.kind == "answer"]
+            history = fold_history(History(), with_turns(journal, last_run.facts), structure)
+        answers = answers_in(journal.take_inbox())
         is_own = is_own_journal(journal, root)
     return ProjectState(
         root=root,
         last_run=last_run,
         history=history,
         holder=holder_of(root),
-        pending_answers=frozenset(str(item.data.get("question")) for item in answers),
+        pending_answers=answers,
         is_own=is_own,
     )
 
@@ -198,9 +234,13 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
     *workstream* is the one that the command reads; by default the active one.
     """
     from gsd_core.planning.handoff import read_handoff, waiting_for
+    from gsd_core.planning.survey import survey
     from gsd_core.planning.workstreams import active_workstream, planning_folder
 
     notes: list[str] = []
+    with suppress(PlanningError):
+        # A roadmap that cannot be read is reported by whatever needs it.
+        notes += [note] if (note := survey(root, planning_folder(root, workstream)).note) else []
     if name := workstream or active_workstream(root):
         notes.append(f"this is the workstream {name!r}; a run of gsd works on .planning itself only")
     if question := waiting_for(root, planning_folder(root, name)):

@@ -318,8 +318,8 @@ def check_leftovers(root: Path) -> Iterator[Check]:
 
 def _processes(root: Path) -> tuple[int, ...]:
     with open_journal(root) as journal:
-        ids = {record.run for record in journal.events(kinds=["run.opened"])}
-    return tuple(process.pid for process in leftover_processes(ids)) if ids else ()
+        marks = {journal.mark_of(record.run) for record in journal.events(kinds=["run.opened"])}
+    return tuple(process.pid for process in leftover_processes(marks)) if marks else ()
 
 
 def _git_leftovers(root: Path) -> Iterator[Check]:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,9 +49,11 @@ from gsd_core.settings import (
 from gsd_core.trust import KnownJournals, TrustStore, Want
 from gsd_core.views.status import History, fold_history
 
-from .output import counted, show_all
-from .plugin_loading import Loaded, with_trusted
-from .project import holder_of, is_own_journal, journal_path, now, open_journal
+from .commands import base_command
+from .global_options import GlobalOptions
+from .output import counted, show_all, warn
+from .plugin_loading import Loaded, with_project_as_it_is, with_trusted
+from .project import holder_of, is_own_journal, journal_path, load, now, open_journal
 
 PROJECT_SETTINGS = "gsd.toml"
 AGENT_FOLDER = ".claude"
@@ -132,6 +135,29 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
         relies_on_sandbox=is_sandboxed,
         programs=frozenset(programs),
     )
+
+
+def as_left_by_people(loaded: Loaded, options: GlobalOptions) -> Loaded:
+    """Return *loaded* after what a killed run's agents may not change is undone, if the project wants trust.
+
+    So nobody is asked to trust what an agent wrote and what the run would remove anyway.
+    """
+    root = options.directory.resolve()
+    if not root.is_dir() or not journal_path(root).exists():
+        return loaded
+    before = load(options)
+    running = any(step.status == "running" for step in before.state.steps.values())
+    if not running or not before.is_own or before.holder:
+        return loaded
+    with suppress(ConfigError):  # an agent may also have written settings that cannot be read
+        if not examine(loaded, root).new:
+            return loaded
+    from gsd_core.run.start import undo_interrupted
+
+    if not asyncio.run(undo_interrupted(root, now, base_command(options))):
+        return loaded
+    warn(["the last run was killed while an agent worked; what only the run may change is undone: gsd log"])
+    return with_project_as_it_is(loaded)
 
 
 def admit(loaded: Loaded, trust: ProjectTrust) -> Loaded:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from gsd_core.errors import UserError
-
-from .global_options import global_options, global_options_of
+from .global_options import GlobalOptions, global_options, global_options_of
 from .help import examples
 from .options import StartCommand, classes_of, typed_settings
 from .plugin_loading import loaded_plugins
@@ -108,20 +106,33 @@ def start(
     *,
     resume: bool,
     given: dict[str, Any],
-    asked: Mapping[str, str] | None = None,
-    not_yet: UserError | None = None,
+    asked: Callable[[GlobalOptions], Mapping[str, str]] | None = None,
+    words: Sequence[object] = (),
 ) -> None:
     """Start or resume a run as the command line asks, and exit with the run's code.
 
-    With *asked*, do only these steps; the keys are their ids, the values the user's words. *not_yet*: why a
-    session cannot do them before another session has ended.
+    With *asked*, do only the steps that it returns; the keys are their ids, the values the user's words. They
+    are those that are left if the same command, in the same *words*, was interrupted.
     """
     from .launch import RunOptions, execute_run
+    from .single_steps import NotYet, interrupted_steps
 
+    command, steps, answered = (str(ctx.command.name), *map(str, words)), dict[str, str](), tuple[str, ...]()
+    not_yet: NotYet | None = None
+    global_options = global_options_of(ctx)
+    if asked:
+        try:
+            steps, answered = interrupted_steps(global_options, command)
+            steps = steps or dict(asked(global_options))
+        except NotYet as error:
+            # A session may wait for another one.
+            if not given["bg"] or given["dry_run"]:
+                raise
+            steps, not_yet = dict(error.steps), error
     refuse_run(given["workstream"])
     loaded = loaded_plugins(ctx)
     options = RunOptions(
-        global_options=global_options_of(ctx),
+        global_options=global_options,
         flags=typed_settings(ctx, classes_of(loaded)),
         idea=idea,
         resume=resume,
@@ -132,7 +143,9 @@ def start(
         seed=given["seed"],
         dry_run=given["dry_run"],
         background=given["bg"],
-        asked=asked or {},
+        asked=steps,
+        command=command,
+        answered=answered,
         not_yet=not_yet,
     )
     ctx.exit(execute_run(options, loaded))

@@ -1,22 +1,32 @@
-"""The end of a run for people: what was built, how to try it, what it cost, what to do next."""
+"""The end of a run, as text and as JSON: what was built, how to try it, what it cost, what to do next.
+
+It is the result of the command, so it is printed on stdout. While the run works, lines go to stderr.
+"""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 import click
 
 from gsd_core.errors import GsdError
+from gsd_core.exit_codes import ExitCode
+from gsd_core.model.counts import dollars_text
+from gsd_core.model.ids import StepId
 from gsd_core.sanitize import one_line, safe_text
 
 from .commands import base_command, with_global_options
-from .output import with_style, wrapped
+from .output import counted, print_json, print_labeled, with_style, wrapped
+from .project import load, open_journal
+from .single_steps import EXEC
+from .step_results import result_lines
+from .streams import BackgroundStream
 
 if TYPE_CHECKING:
     from gsd_core.model.question import Asked
@@ -24,24 +34,143 @@ if TYPE_CHECKING:
     from gsd_core.planning.traceability import Trace
     from gsd_core.run import RunEnd
     from gsd_core.views.summary import RunSummary
+    from gsd_core.views.try_it import TryIt
 
     from .global_options import GlobalOptions
     from .project import ProjectState
 
+Output: TypeAlias = Literal["text", "json", "stream-json"]
+
 MAX_TEXT = 300
 MAX_LISTED = 5
 MAX_LINES = 8
+MAX_REASON = 400
+DRAIN_SECONDS = 2.0
+"""How long the result waits until the lines before it are on the screen."""
+HINTS = {
+    "blocked": "list the open questions with `gsd questions`, answer them, then run `gsd resume`",
+    "stopped": "continue with `gsd resume`",
+    "failed": "see what happened with `gsd log`, then run `gsd resume`",
+    "gaps": "see what is missing in the phase's VERIFICATION.md, then run `gsd resume`",
+    "budget": "raise the limit, then run `gsd resume`",
+}
+
+
+def show_end(
+    end: RunEnd,
+    options: GlobalOptions,
+    *,
+    budget: Decimal | None,
+    asked: Mapping[str, str],
+    output: Output,
+    in_full: bool,
+) -> None:
+    """Print on stdout how the run ended, as *output* says; of text only the last line, unless *in_full*.
+
+    *asked* are the steps that the user asked for alone. What an agent answered to ``gsd exec`` is then the
+    result, and everything else goes to stderr.
+    """
+    if output == "stream-json":
+        return  # its last event has said it
+    answers = _answers(options, end, asked)
+    finished = read_finished(options) if in_full or output == "json" else None
+    if output == "json":
+        print_json(_end_json(end, finished, options, budget) | ({"answers": answers} if asked else {}))
+        return
+    has_answer = any(StepId.parse(step).kind == EXEC for step in asked)
+    if isinstance(sys.stderr, BackgroundStream):
+        sys.stderr.drain(DRAIN_SECONDS)  # both may be one terminal
+    lines = _results(options, end, asked)
+    # A step that was asked for alone has only questions to add.
+    if finished and in_full and (not asked or end.exit):
+        lines += _details(finished, end, options, budget)
+    for line in lines:
+        click.echo(line, err=has_answer)
+    if has_answer and end.exit == 0:
+        click.echo("\n".join(answers.values()))
+    cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
+    reason = with_global_options(_reason(end), options)
+    print_labeled(
+        end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=has_answer
+    )
+    if hint := _hint(end, finished, asked):
+        print_labeled("hint", with_global_options(hint, options), err=has_answer)
+
+
+def _reason(end: RunEnd) -> str:
+    from gsd_core.run.notes import with_notes
+
+    return one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
+
+
+def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> str:
+    if finished and (end.exit == ExitCode.QUESTION or end.outcome == "stopped") and not asked:
+        return ""  # the commands that answer and resume have just been listed
+    hint = HINTS.get(end.outcome, "")
+    if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
+        hint = "fix this, or choose other phases, then run `gsd resume`"
+    # `gsd resume` continues the lifecycle, which was left where it is.
+    return hint.replace("run `gsd resume`", "repeat this command") if asked else hint
+
+
+def _answers(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the last words of the agents of the steps that the user asked for, by step."""
+    if not asked:
+        return {}
+    with open_journal(options.directory.resolve()) as journal:
+        closed = journal.events(run=end.run, kinds=["agent.closed"])
+        return {
+            fact.step: safe_text(str(value["text"]))
+            for fact in closed
+            if fact.step in asked and (value := fact.data.get("value"))
+        }
+
+
+def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
+    """Return the files that the steps that the user asked for have written, in short."""
+    found: dict[str, list[str]] = {}
+    root = options.directory.resolve()
+    if asked:
+        with open_journal(root) as journal:
+            for fact in journal.events(run=end.run, kinds=["run.opened", "step.completed"]):
+                if fact.kind == "run.opened":
+                    # An earlier process of the same command may have done some of them.
+                    found = {step: found.get(step, []) for step in fact.data.get("answered") or ()}
+                elif fact.step in asked:
+                    step, paths = StepId.parse(fact.step), fact.data.get("paths") or ()
+                    lines = result_lines(root, step, paths, unchanged=bool(fact.data.get("unchanged")))
+                    found[fact.step] = [*map(safe_text, lines)]
+    return [line for lines in found.values() for line in lines]
 
 
 @attrs.frozen(kw_only=True)
 class Finished:
-    """The project after a run's process, with what the run did; *rows* are its requirements."""
+    """The project as a run's process left it, with what the run did.
+
+    *phases* and *requirements* are how many there are and how many of them are complete or verified; only
+    requirements that have a phase count. *try_it* is how to try what was built, if its files say so.
+    """
 
     project: ProjectState
     summary: RunSummary
     planning: Planning
-    rows: tuple[Trace, ...] = ()
-    branch: str = ""
+    branch: str
+    phases: tuple[int, int]
+    requirements: tuple[int, int]
+    try_it: TryIt | None
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the run has done."""
+        return sum(len(step.tasks) for step in self.summary.steps)
+
+    @property
+    def questions(self) -> Sequence[Asked]:
+        """The questions that nobody has answered yet."""
+        from gsd_core.views.status import open_questions
+
+        asked = open_questions(self.project.state)
+        return [one for one in asked if one.question.id not in self.project.pending_answers]
 
 
 def read_finished(options: GlobalOptions) -> Finished | None:
@@ -51,10 +180,11 @@ def read_finished(options: GlobalOptions) -> Finished | None:
     from gsd_core.git import Git
     from gsd_core.journal.codec import structure
     from gsd_core.planning.survey import read_planning
+    from gsd_core.planning.traceability import count_verified
     from gsd_core.run.tracing import trace_all
+    from gsd_core.views.phases import phase_rows
     from gsd_core.views.summary import summarize
-
-    from .project import load
+    from gsd_core.views.try_it import how_to_try
 
     async def git_facts(planning: Planning, root: Path) -> tuple[tuple[Trace, ...], str]:
         return await trace_all(root, planning), await Git(root).branch()
@@ -63,83 +193,117 @@ def read_finished(options: GlobalOptions) -> Finished | None:
         project = load(options)
         planning = read_planning(project.root)
         rows, branch = asyncio.run(git_facts(planning, project.root))
+        phases = phase_rows(project.state)
+        wanted = [row for row in rows if row.phase]
+        passed = {
+            check.command
+            for row in rows
+            for check in row.checks
+            if check.result and check.result.status == "holds"
+        }
         return Finished(
             project=project,
             summary=summarize(project.last_run.facts, structure),
             planning=planning,
-            rows=rows,
             branch=branch,
+            phases=(len(phases), sum(row.status == "completed" for row in phases)),
+            requirements=(len(wanted), count_verified(wanted)),
+            try_it=how_to_try(project.root, passed),
         )
     except (GsdError, OSError):
         return None
 
 
-def show_details(finished: Finished, end: RunEnd, options: GlobalOptions, budget: Decimal | None) -> None:
-    """Print on stderr what comes before a run's last line."""
-    for line in _details(finished, end, options, budget):
-        click.echo(line, err=True)
+def _end_json(
+    end: RunEnd, finished: Finished | None, options: GlobalOptions, budget: Decimal | None
+) -> dict[str, Any]:
+    """Return all that the text says; without a project that can be read only how the run ended."""
+    from gsd_core.views.cost import costs_json
+    from gsd_core.views.status import SCHEMA_VERSION, question_json
+
+    data: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "run": end.run,
+        "outcome": end.outcome,
+        "exit": end.exit,
+        "reason": end.reason,
+        "notes": list(end.notes),
+        "dollars": end.dollars or None,
+        "commits": end.commits,
+        "project": None,
+    }
+    if finished is None:
+        return data
+    summary, try_it = finished.summary, finished.try_it
+    phases, phases_complete = finished.phases
+    requirements, verified = finished.requirements
+    return data | {
+        "project": {
+            "name": finished.planning.name,
+            "path": str(finished.project.root),
+            "branch": finished.branch or None,
+            "phases": phases,
+            "phases_complete": phases_complete,
+            "tasks": finished.tasks,
+            "requirements": requirements,
+            "requirements_verified": verified,
+        },
+        "try_it": try_it
+        and {"source": try_it.source, "commands": list(try_it.commands), "checked": sorted(try_it.checked)},
+        "worked_seconds": summary.worked.total_seconds(),
+        "processes": summary.processes,
+        "cost": costs_json(summary.costs),
+        "assumed": [
+            {"question": one.id, "text": one.text, "answer": one.answer.words, "by": one.answer.who}
+            for one in summary.assumed
+            if one.answer
+        ],
+        "questions": [question_json(one, gsd=base_command(options)) for one in finished.questions],
+        "next": [with_global_options(line, options) for line in _next_commands(finished, end, budget)],
+    }
 
 
 def _details(
     finished: Finished, end: RunEnd, options: GlobalOptions, budget: Decimal | None
 ) -> Iterator[str]:
-    yield ""
+    if sys.stdout.isatty():
+        yield ""  # below what the run showed
     yield from _done_so_far(finished, "built" if end.exit == 0 else "so far")
     where = f" (branch {finished.branch})" if finished.branch else ""
     yield from _line("where", f"{finished.project.root}{where}")
-    if end.exit == 0:
-        yield from _try_it(finished, options)
+    if end.exit == 0 and finished.try_it:
+        yield from _try_it(finished.try_it, options)
     yield from _figures(finished.summary)
     yield from _assumed(finished.summary)
-    questions = _open_questions(finished)
+    questions = finished.questions
     if questions:
         yield from _line("waits for", "an answer" if len(questions) == 1 else f"{len(questions)} answers")
     for asked in questions[:MAX_LISTED]:
         yield from _question(asked, base_command(options))
     if commands := _next_commands(finished, end, budget):
         label = "then:" if questions else "next:"
-        yield from with_style([label], label)
+        yield from with_style([label], label, sys.stdout)
         for command in commands:
             yield f"  {with_global_options(command, options)}"
 
 
 def _done_so_far(finished: Finished, label: str) -> Iterator[str]:
-    from gsd_core.views.amounts import counted
-    from gsd_core.views.phases import phase_rows
-
-    summary, planning = finished.summary, finished.planning
-    rows = phase_rows(finished.project.state)
-    tasks = sum(len(step.tasks) for step in summary.steps)
-    parts = [f"{sum(row.status == 'completed' for row in rows)} of {counted(len(rows), 'phase')} complete"]
-    parts += [counted(tasks, "task")] if tasks else []
-    wanted = [row for row in finished.rows if row.phase]
-    if wanted:
-        verified = sum(row.status == "Complete" for row in wanted)
-        parts.append(f"{verified} of {counted(len(wanted), 'requirement')} verified")
-    yield from _line(
-        label if tasks else "project", ": ".join(filter(None, [planning.name, ", ".join(parts)]))
-    )
+    phases, complete = finished.phases
+    parts = [f"{complete} of {counted(phases, 'phase')} complete"]
+    parts += [counted(finished.tasks, "task")] if finished.tasks else []
+    requirements, verified = finished.requirements
+    parts += [f"{verified} of {counted(requirements, 'requirement')} verified"] if requirements else []
+    words = ": ".join(filter(None, [finished.planning.name, ", ".join(parts)]))
+    yield from _line(label if finished.tasks else "project", words)
 
 
-def _try_it(finished: Finished, options: GlobalOptions) -> Iterator[str]:
+def _try_it(found: TryIt, options: GlobalOptions) -> Iterator[str]:
     """Yield the commands that the project's own files name, and say which of them were run."""
-    from gsd_core.views.try_it import how_to_try
-
-    rows = finished.rows
-    passed = {
-        check.command
-        for row in rows
-        for check in row.checks
-        if check.result and check.result.status == "holds"
-    }
-    found = how_to_try(finished.project.root, passed)
-    if found is None:
-        return
     checked = sum(command in found.checked for command in found.commands)
     how = "the plans' checks ran this" if checked == len(found.commands) else "not run by the verification"
     if 0 < checked < len(found.commands):
         how = f"the plans' checks ran {checked} of these"
-    yield from with_style([f"try it (from {one_line(found.source, 80)}; {how}):"], "try it")
+    yield from with_style([f"try it (from {one_line(found.source, 80)}; {how}):"], "try it", sys.stdout)
     if options.directory_given:
         yield f"  cd {shlex.quote(str(options.directory))}"
     for command in found.commands:
@@ -167,17 +331,10 @@ def _assumed(summary: RunSummary) -> Iterator[str]:
     yield from _line("assumed", f"{counted(len(assumed), 'answer')} that no person gave")
     for one in assumed[:MAX_LISTED]:
         assert one.answer is not None
-        words = f"{one.text} → {one.answer.words} ({one.answer.by or one.answer.via or one.answer.how})"
-        yield from wrapped(f"  - {one_line(words, MAX_TEXT)}", sys.stderr)
+        words = f"{one.text} → {one.answer.words} ({one.answer.who})"
+        yield from wrapped(f"  - {one_line(words, MAX_TEXT)}", sys.stdout)
     if len(assumed) > MAX_LISTED:
         yield f"  - and {len(assumed) - MAX_LISTED} more"
-
-
-def _open_questions(finished: Finished) -> Sequence[Asked]:
-    from gsd_core.views.status import open_questions
-
-    project = finished.project
-    return [one for one in open_questions(project.state) if one.question.id not in project.pending_answers]
 
 
 def _question(asked: Asked, gsd: str) -> Iterator[str]:
@@ -185,13 +342,13 @@ def _question(asked: Asked, gsd: str) -> Iterator[str]:
     question = asked.question
     # With its lines, as it is asked at a terminal.
     lines = [one_line(line, MAX_TEXT) for line in question.text.splitlines() if line.strip()]
-    yield from wrapped(f"  ? {lines[0] if lines else ''}", sys.stderr)
+    yield from wrapped(f"  ? {lines[0] if lines else ''}", sys.stdout)
     for line in lines[1:MAX_LINES]:
-        yield from wrapped(f"    {line}", sys.stderr)
+        yield from wrapped(f"    {line}", sys.stdout)
     if len(lines) > MAX_LINES:
         yield f"    … read all of it with: {gsd} questions"
     for number, option in enumerate(question.options, 1):
-        yield from wrapped(f"    {one_line(option.label, MAX_TEXT)}{option.recommended_note}:", sys.stderr)
+        yield from wrapped(f"    {one_line(option.label, MAX_TEXT)}{option.recommended_note}:", sys.stdout)
         yield f"      {gsd} answer {question.id} {number}"
     if question.free_text:
         yield "    in your own words:" if question.options else "    answer with:"
@@ -212,11 +369,12 @@ def _next_commands(finished: Finished, end: RunEnd, budget: Decimal | None) -> l
         case "failed":
             return ["gsd log --kind failure", "gsd resume"]
         case "budget":
-            more = f" --max-budget-usd {2 * budget}" if budget else ""
+            more = f" --max-budget-usd {2 * budget}" if budget and "--max-budget-usd" in end.reason else ""
             return ["gsd cost --by step", f"gsd resume{more}"]
         case "blocked" | "stopped":
             return ["gsd resume"]
 
 
 def _line(label: str, value: str) -> Iterator[str]:
-    yield from with_style(wrapped(f"{label}: {one_line(value, MAX_TEXT)}", sys.stderr), f"{label}:")
+    rows = wrapped(f"{label}: {one_line(value, MAX_TEXT)}", sys.stdout)
+    yield from with_style(rows, f"{label}:", sys.stdout)

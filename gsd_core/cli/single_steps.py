@@ -23,9 +23,11 @@ from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.phases import no_such_phase
 from gsd_core.planning.survey import read_planning, survey
 from gsd_core.planning.workstreams import refuse_workstream
+from gsd_core.run.edits import asked_by
 
 from .global_options import GlobalOptions
-from .project import load, planned_root, project_root
+from .output import warn
+from .project import core_folder, load, planned_root, project_root
 
 DEBUG, QUICK, SURVEY, EXEC = "debug", "quick", "survey", "exec"
 """The kinds of the steps that only these commands ask for, or that plugins execute."""
@@ -41,6 +43,26 @@ class NotYet(UserError):
     def __init__(self, message: str, *, hint: str = "", steps: Mapping[str, str]) -> None:
         super().__init__(message, hint=hint)
         self.steps = steps
+
+
+def interrupted_steps(
+    options: GlobalOptions, command: tuple[str, ...]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the steps of *command* if it was interrupted before it said the result, and those that are done.
+
+    Whether it could ask for them now does not matter: what it began may have changed that.
+    """
+    directory = core_folder(options.directory) if options.directory.is_dir() else None
+    if directory is None:
+        return {}, ()
+    state = load(options).state
+    asked = asked_by(directory, command, state.run)
+    done = {step for step, record in state.steps.items() if record.status in ("completed", "skipped")}
+    answered = tuple(step for step in asked if step in done and step not in state.asked)
+    if answered:
+        warn([f"an earlier try, which was interrupted, has done: {', '.join(answered)}"])
+    steps = [step for step in asked if step in state.asked or step in answered]
+    return {step: state.asked.get(step, "") for step in steps}, answered
 
 
 def discuss_step(options: GlobalOptions, phase: str, words: str) -> dict[str, str]:

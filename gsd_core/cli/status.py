@@ -84,10 +84,10 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
     about = (project.state, project.history, project.holder, project.pending_answers)
     if not (project.root / ".planning").is_dir():
         return status_of(*about), None
-    from gsd_core.planning.survey import survey
-    from gsd_core.views.phases import measure_of
+    from gsd_core.planning.survey import measure_of, survey
 
     from .current import read_current
+    from .editing import interrupted
     from .next import next_in
 
     try:
@@ -96,7 +96,7 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
         due = next_in(current, project, base_command(options))
     except GsdError as error:
         warn([f"what is due cannot be found out: {error}" + (f" ({error.hint})" if error.hint else "")])
-        return status_of(*about), None
+        return status_of(*about), interrupted(project.root, base_command(options))
     warn(current.missing)
     state = project.state
     if state.lifecycle is None:

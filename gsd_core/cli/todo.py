@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import getpass
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from gsd_core.errors import Locked, ProjectError
+from gsd_core.errors import Locked
 from gsd_core.sanitize import one_line
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command, Group, examples
 from .output import counted, json_flag, print_json, print_line, print_table
-
-if TYPE_CHECKING:
-    from gsd_core.planning.todos import Todo
 
 
 @click.group(
@@ -43,7 +36,9 @@ def add(ctx: click.Context, text: tuple[str, ...], area: str, as_json: bool) -> 
 
     Its first line is the title. No run works on it: make it a phase with 'gsd phase add' for that.
     """
-    _edit(global_options_of(ctx), {"text": " ".join(text), "area": area}, "added", as_json=as_json)
+    asked = {"text": " ".join(text), "area": area}
+    words = ("todo", "add", asked["text"], *(["--area", area] if area else []))
+    _edit(global_options_of(ctx), asked, words, as_json=as_json)
 
 
 @click.command("list", cls=Command)
@@ -60,7 +55,7 @@ def list_command(ctx: click.Context, area: str, as_json: bool) -> None:
     found = pending_todos(planned_root(global_options_of(ctx)))
     todos = [todo for todo in found if not area or todo.area == area]
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "todos": [todo_json(todo) for todo in todos]})
+        print_json({"schema_version": SCHEMA_VERSION, "todos": [todo.to_json() for todo in todos]})
     elif todos:
         rows = [(todo.id, todo.area, todo.severity, one_line(todo.title, 100)) for todo in todos]
         print_table(("id", "area", "severity", "title"), rows, {})
@@ -78,72 +73,38 @@ def done(ctx: click.Context, id_: str, as_json: bool) -> None:
 
     ID is its name in 'gsd todo list', or a part of its name or title that no other one has.
     """
-    from gsd_core.planning.todos import find_todo
-
-    from .project import planned_root
-
-    options = global_options_of(ctx)
-    todo = find_todo(planned_root(options), id_)
-    _edit(options, {"done": todo.id}, "completed", as_json=as_json)
+    _edit(global_options_of(ctx), {"done": id_}, ("todo", "done", id_), as_json=as_json)
 
 
 for subcommand in (add, list_command, done):
     command.add_command(subcommand)
 
 
-def todo_json(todo: Todo) -> dict[str, Any]:
-    """Return a todo as JSON data."""
-    return {
-        "id": todo.id,
-        "title": todo.title,
-        "area": todo.area,
-        "severity": todo.severity or None,
-        "created": todo.created or None,
-        "path": todo.path,
-    }
-
-
-def _edit(options: GlobalOptions, asked: dict[str, str], what: str, *, as_json: bool) -> None:
-    from gsd_core.git import Git
-    from gsd_core.journal.inbox import put
-    from gsd_core.journal.lock import ProjectLock
-    from gsd_core.planning.config import read_config
-    from gsd_core.planning.todos import new_todo, pending_todos
+def _edit(options: GlobalOptions, asked: dict[str, str], words: tuple[str, ...], *, as_json: bool) -> None:
+    from gsd_core.planning.todos import plan_todo
     from gsd_core.planning.workstreams import refuse_workstream
     from gsd_core.processes import refuse_agents
-    from gsd_core.run.todo_edits import edit_todos
 
-    from .project import core_folder, holder_of, journal_path, now, planned_root
-    from .project_settings import run_settings
+    from .editing import ask_run, editing
+    from .project import holder_of, now, planned_root
 
     root = planned_root(options)
     refuse_workstream(root)
-    directory = core_folder(root)
-    if directory is None:
-        raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
     holder = holder_of(root)
     refuse_agents("change the todos", run_pid=holder.pid if holder else None)
-    if "text" in asked:
-        new_todo(root, asked["text"], area=asked["area"], at=now())  # finds bad input before anything else
     try:
-        with ProjectLock(directory):
-            docs = run_settings(root, read_config(root)).commit_docs
-            work = edit_todos(root, asked, at=now(), git=Git(root), docs=docs)
-            todo, commit = asyncio.run(work)
+        with editing(root, words) as editor:
+            done = editor.carry_out(lambda: plan_todo(root, asked, at=now()))
+            about = done.edit.about
+            if as_json:
+                about = {**about, "commit": done.commit or None, "asked": False}
+                print_json({"schema_version": SCHEMA_VERSION, **about})
+                return
+            what = "completed" if "done" in asked else "added"
+            pending = counted(about["pending"], "pending todo")
+            print_line(f"{what} {about['id']}: {one_line(about['title'], 120)} ({pending})")
     except Locked:
-        # While an agent works, a change in .planning could be taken for the agent's own.
-        holder = holder_of(root)
-        if holder is None or not journal_path(root).exists():
-            raise
-        put(journal_path(root), "todo", asked, by=getpass.getuser())
-        if as_json:
-            print_json({"schema_version": SCHEMA_VERSION, "asked": True, "pid": holder.pid})
-        else:
-            print_line(f"the active run (pid {holder.pid}) does it after its current step")
-        return
-    pending = len(pending_todos(root))
-    if as_json:
-        about = {**todo_json(todo), "commit": commit or None, "pending": pending, "asked": False}
-        print_json({"schema_version": SCHEMA_VERSION, **about})
-    else:
-        print_line(f"{what} {todo.id}: {one_line(todo.title, 120)} ({counted(pending, 'pending todo')})")
+        # Planning it finds bad input now, and which todo is meant.
+        found = plan_todo(root, asked, at=now()).about["id"]
+        asked = {"done": found} if "done" in asked else asked
+        ask_run(options, root, "todo", asked, words, what="does it", as_json=as_json)

@@ -37,20 +37,22 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
 
     from .plugin_loading import loaded_plugins
     from .project import holder_of, project_root
-    from .project_trust import ask, examine, refuse_untrusted, remember
+    from .project_trust import as_left_by_people, ask, examine, refuse_untrusted, remember
 
     if show and revoke:
         raise click.UsageError("--show and --revoke cannot be combined", ctx)
     options = global_options_of(ctx)
     root = project_root(options)
-    trust = examine(loaded_plugins(ctx), root)
+    loaded = loaded_plugins(ctx)
     if not show:
         holder = holder_of(root)
         refuse_agents("trust a project", run_pid=holder.pid if holder else None)
+        loaded = as_left_by_people(loaded, options)
+    trust = examine(loaded, root)
     done = ""
     if revoke:
         number = TrustStore(trust_folder()).revoke(root, trust.wants)
-        trust = examine(loaded_plugins(ctx), root)
+        trust = examine(loaded, root)
         done = f"forgot {counted(number, 'record')} of trust" if number else "this project was not trusted"
     elif not show and trust.new:
         # A closed stream is None.

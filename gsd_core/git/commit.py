@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping
 
 from .command import Command, GitError, GitUnavailable, for_signing
 from .committed import digests
 from .history import project_trailer, unfolded
-from .repository import entries, head, one_writer, within
+from .repository import entries, head, one_writer, paths_file, within
 from .untrusted import refuse_filters
 
 
@@ -61,7 +58,11 @@ def commit(
 
 
 def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: bool) -> None:
-    with _path_file(paths) as listed:
+    # Standard input has the message, which may be as long. The name is always the same, so that a kill leaves
+    # one file at most; one writer at a time uses it.
+    listed = paths_file(git)
+    listed.write_bytes(os.fsencode(_listed(paths)))
+    try:
         git(
             "commit",
             "--quiet",
@@ -78,6 +79,8 @@ def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: boo
             hooks=verify,
             environment=_signing(git),
         )
+    finally:
+        listed.unlink(missing_ok=True)
 
 
 def _signing(git: Command) -> dict[str, str]:
@@ -95,18 +98,13 @@ def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) ->
     """
     if not within(entries(git), paths):
         return made
-    with _path_file(paths) as listed:
-        git("reset", "--quiet", f"--pathspec-from-file={listed}", "--pathspec-file-nul", made)
+    git("reset", "--quiet", *_FROM_STDIN, made, stdin=_listed(paths))
     changed = [entry.path for entry in within(entries(git), paths)]
     if not changed or git("rev-parse", "--verify", "HEAD^{commit}") != made:
         return made
     add(git, changed)
-    with _path_file(changed) as listed:
-        git(
-            *("commit", "--quiet", "--amend", "--only", "--no-edit", "--no-verify"),
-            *(f"--pathspec-from-file={listed}", "--pathspec-file-nul"),
-            environment=_signing(git),
-        )
+    options = ("--quiet", "--amend", "--only", "--no-edit", "--no-verify", *_FROM_STDIN)
+    git("commit", *options, stdin=_listed(changed), environment=_signing(git))
     return git("rev-parse", "--verify", "HEAD^{commit}")
 
 
@@ -141,21 +139,13 @@ def add(
     if not paths:
         return  # git would read an empty list as the whole tree
     refuse_filters(git, paths)
-    with _path_file(paths) as listed:
-        git(
-            "add",
-            "--all",
-            *(("--force",) if ignored else ()),
-            f"--pathspec-from-file={listed}",
-            "--pathspec-file-nul",
-            environment=environment,
-        )
+    forced = ("--force",) if ignored else ()
+    git("add", "--all", *forced, *_FROM_STDIN, stdin=_listed(paths), environment=environment)
 
 
-@contextmanager
-def _path_file(paths: Iterable[str]) -> Generator[Path]:
-    """Provide a file for ``--pathspec-from-file``: any number of paths, with any characters."""
-    with tempfile.NamedTemporaryFile(prefix="gsd-paths-") as file:
-        file.write(os.fsencode("".join(f"{path}\0" for path in paths)))
-        file.flush()
-        yield Path(file.name)
+_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
+"""Options for any number of paths, with any characters."""
+
+
+def _listed(paths: Iterable[str]) -> str:
+    return "".join(f"{path}\0" for path in paths)

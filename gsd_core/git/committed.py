@@ -62,8 +62,32 @@ def tree_facts(git: Command, promised: Collection[str] = ()) -> TreeFacts:
         changed=tuple(sorted(changed)),
         ignored=tree.ignored(promised),
         nested=tuple(sorted({*nested_entries(git), *embedded})),
-        commits=frozenset(git("rev-list", "HEAD").split()) if tree.head else frozenset(),
+        commits=frozenset([*git("rev-list", "HEAD").split(), *_reworded(git)]) if tree.head else frozenset(),
     )
+
+
+def _reworded(git: Command) -> Iterator[str]:
+    """Yield the commits that HEAD had once, and of which it has the same change with other words.
+
+    ``git commit --amend`` and a rebase that changes only messages keep the files of a commit and its parents.
+    """
+
+    def read(*revisions: str) -> dict[str, tuple[str, ...]]:
+        lines = git("log", "--no-show-signature", "--format=%H %T %P", *revisions).splitlines()
+        return {sha: tuple(rest) for sha, *rest in map(str.split, lines)}
+
+    if not (earlier := read("--reflog", "^HEAD")):
+        return
+    now = read("HEAD")
+
+    known = {**now, **earlier}
+
+    def change(sha: str) -> tuple[str, ...]:
+        tree, *parents = known[sha]
+        return tree, *(known[parent][0] for parent in parents if parent in known)
+
+    changes = set(map(change, now))
+    yield from (sha for sha in earlier if change(sha) in changes)
 
 
 def ignored(git: Command, paths: Iterable[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from .repository import entries, head, prefix, within
 
 MAX_ARGUMENTS = 1000
 RUN, STEP, TASK, PROJECT = "GSD-Run", "GSD-Step", "GSD-Task", "GSD-Project"
+EDIT = "GSD-Edit"
 
 
 @attrs.frozen(kw_only=True)

@@ -15,7 +15,7 @@ from attrs import evolve
 from .command import Command, GitError, GitUnavailable
 from .commit import add
 from .committed import ignored
-from .repository import common_dir, entries, head, one_writer, top, worktrees
+from .repository import common_dir, entries, head, one_writer, paths_file, top, worktrees
 
 REFS = "refs/gsd/recover"
 
@@ -144,6 +144,7 @@ def sweep_locks(
     common = common_dir(git)
     # Another project of this repository may be committing right now.
     with one_writer(git):
+        paths_file(git).unlink(missing_ok=True)
         found = lock_files(git)
         if found and in_use and in_use(found, worktrees(git)):
             return ()

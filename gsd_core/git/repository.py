@@ -121,17 +121,16 @@ def one_writer(git: Command) -> Generator[None]:
         yield
 
 
+def paths_file(git: Command) -> Path:
+    """Return the file with the paths of a commit, which exists while it is made."""
+    return common_dir(git) / "gsd" / "commit-paths"
+
+
 def identity(git: Command) -> str | None:
     """Return ``Name <email>`` of the committer; ``None`` if git is not configured."""
     # Without this option, git makes up an identity from the user and host names.
     code, out = git.run("-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT", ok=(0, 128))
     return out.rsplit(" ", 2)[0] if code == 0 else None
-
-
-def identify(git: Command, name: str, email: str) -> None:
-    """Configure the committer for this repository."""
-    git("config", "--local", "user.name", name)
-    git("config", "--local", "user.email", email)
 
 
 def is_ignored(git: Command, path: str) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from gsd_core.errors import JournalError
+from gsd_core.model.question import Answer
 
+from .codec import structure
 from .confidential import without_secrets
-from .schema import open_to_write, to_json
+from .schema import InboxItem, open_to_write, to_json
 
 
 def put(
@@ -48,3 +50,16 @@ def put(
             return int(database.rows("SELECT id FROM inbox WHERE key = ?", row[:1])[0][0])
     finally:
         database.close()
+
+
+def answers_in(items: Iterable[InboxItem]) -> dict[str, str]:
+    """Return the answers among *items* in words, by question; the last one counts, as for the run."""
+    found: dict[str, str] = {}
+    for item in items:
+        if item.kind == "answer":
+            question = str(item.data.get("question"))
+            try:
+                found[question] = structure(item.data, Answer).words
+            except JournalError:  # the run refuses it
+                found[question] = ""
+    return found

@@ -25,6 +25,9 @@ Upcaster: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 SCHEMA = 1
 
+FORMAT = 1
+"""The newest version of a payload that this gsd understands; it does not work on a journal with others."""
+
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
 """How a payload of ``(kind, v)`` becomes one of ``v + 1``; there is only version 1 so far."""
 
@@ -168,6 +171,10 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
             if schema > SCHEMA:
                 message = f"{path} has schema {schema}, created by {creator!r}; this version writes {SCHEMA}"
                 raise JournalError(message, hint="upgrade gsd-core; reading commands still work")
+        [(newest,)] = database.rows("SELECT coalesce(max(v), 0) FROM event")
+        if isinstance(newest, int) and newest > FORMAT:
+            message = f"{path} has facts of format {newest}; this version of gsd writes {FORMAT}"
+            raise JournalError(message, hint="upgrade gsd-core; reading commands still work")
         # With NORMAL, which is common in WAL mode, the last facts may be missing after a power failure,
         # although things were done because of them. FULL still allows about 7,000 facts a second. On
         # macOS, only a "full" fsync reaches the disk.
@@ -267,6 +274,16 @@ class Database:
         self.writable = writable
         with _journal_errors(path):
             self._connection = _connect_to_write(path) if writable else _connect_to_read(path)
+            self.file = _identity(path)
+
+    def check_file(self) -> None:
+        """Raise ``JournalError`` if the file at the path is another one by now, or none.
+
+        A file that was removed can still be written, and everything written to it is lost.
+        """
+        if self.writable and _identity(self.path) != self.file:
+            hint = "start again: the state is rebuilt from .planning/ and the commits"
+            raise JournalError(f"the journal {self.path} was removed or replaced during the run", hint=hint)
 
     def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Run *query*, one statement or several, and return all its rows."""
@@ -298,6 +315,7 @@ class Database:
         """Make everything inside one transaction."""
         if not self.writable:
             raise JournalError(f"the journal {self.path} was opened for reading only")
+        self.check_file()
         # IMMEDIATE takes the write lock first. A transaction that reads before it takes the lock fails at
         # once, without waiting, if another process has written in between.
         self.rows("BEGIN IMMEDIATE")
@@ -313,6 +331,13 @@ class Database:
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
         self._connection.close()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return 0, 0
 
 
 def _connect_to_write(path: Path) -> Any:

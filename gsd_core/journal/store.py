@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -243,11 +243,16 @@ class Journal:
         run: str | None = None,
         kinds: Collection[str] | None = None,
         facts_only: bool = False,
+        since: datetime | None = None,
     ) -> Iterator[Record]:
         """Yield the committed records with ``seq > after``, in order, including unknown kinds."""
         where, values = "", list[Any]()
         if run is not None:
             where, values = " AND run = ?", [run]
+        if since is not None:
+            # Times are text, in UTC.
+            where += " AND at >= ?"
+            values.append(since.astimezone(UTC).isoformat())
         if kinds is not None:
             where += f" AND kind IN ({', '.join('?' * len(kinds))})"
             values += kinds
@@ -279,6 +284,15 @@ class Journal:
             return self._database.batch(query, values) if self._database else []
 
     # Where it comes from
+
+    def mark_of(self, run: str) -> str:
+        """Return the mark of *run*'s processes (``GSD_RUN``), which those of a copied project do not have.
+
+        A copy of the project has the same runs in its journal, but that is another file; one that is moved
+        stays the same file. ``stat(2)``: the device and the inode identify it.
+        """
+        device, inode = self._database.file if self._database else (0, 0)
+        return f"{run}@{device:x}:{inode:x}"
 
     def origin(self) -> str:
         """Return the token that :meth:`mark` has set; empty if there is none."""
@@ -320,7 +334,12 @@ class Journal:
     # The inbox
 
     def take_inbox(self) -> tuple[InboxItem, ...]:
-        """Return the items of the inbox that are not consumed yet, oldest first."""
+        """Return the items of the inbox that are not consumed yet, oldest first.
+
+        A run looks here again and again, also while it has nothing to record for an hour.
+        """
+        if self._database:
+            self._database.check_file()
         rows = self._rows("SELECT id, kind, data, by, at FROM inbox WHERE NOT consumed ORDER BY id")
         with damage_reported(self.path):
             return tuple(

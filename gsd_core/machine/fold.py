@@ -83,7 +83,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
         exit=0,
         reason="",
         notes=(),
-        answered=(),
+        answered=tuple(fact.data.get("answered") or ()),
         requested=(),
         aborted="",
         stop_asked=False,

@@ -87,6 +87,11 @@ class Answer:
         return self.how in ("policy", "timeout")
 
     @property
+    def who(self) -> str:
+        """Who answered, else the channel, else the kind of source."""
+        return self.by or self.via or self.how
+
+    @property
     def words(self) -> str:
         """The answer as one text: the chosen labels, then the free text."""
         return ", ".join([*self.chosen, *([self.text] if self.text else [])])

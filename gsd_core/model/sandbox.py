@@ -29,6 +29,8 @@ class ConfinedProcess:
     *places* are listed from the outside in: a later one lies over an earlier one that contains it. Of the
     rest of the host, the process sees only the operating system, read-only. *home* is one of the places, its
     private home folder; its ``/tmp`` is private too. *descriptors* are open file descriptors to pass on.
+    *max_processes* and *max_memory* (bytes) are limits for it and all that it starts, 0 if there is none. The
+    core ends it soon after it exceeds them; a sandbox that can enforce them at once should.
     """
 
     command: tuple[str, ...]
@@ -37,6 +39,8 @@ class ConfinedProcess:
     places: tuple[Place, ...]
     home: Path
     descriptors: tuple[int, ...] = ()
+    max_processes: int = 0
+    max_memory: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +48,7 @@ class SandboxedCommand:
     """The command line that starts a confined process, and the environment to start it with.
 
     *sandbox* is the name of the plugin that confines it, empty if nothing does. Pass the same descriptors
-    to it as the process gets.
+    to it as the process gets. What the core returns has a session of its own, no terminal, and a new keyring.
     """
 
     command: tuple[str, ...]

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
 Basis: TypeAlias = Literal["reported", "priced", "unknown"]
+Unit: TypeAlias = Literal["dollars", "tokens", "turns"]
+"""What a budget is in. A turn is one request to the model."""
+Scope: TypeAlias = Literal["run", "phase", "project", "day"]
+"""What a budget is for: the run, the phase of the step, all runs of the project, or all of a user's projects
+on one local calendar day.
+"""
+
+
+@attrs.frozen(kw_only=True)
+class Amount:
+    """So many dollars, tokens and turns; tokens of all kinds, read from and written to a cache too."""
+
+    dollars: Decimal = Decimal(0)
+    tokens: int = 0
+    turns: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            dollars=self.dollars + other.dollars,
+            tokens=self.tokens + other.tokens,
+            turns=self.turns + other.turns,
+        )
+
+
+_MOST = 10**15
+"""More than any call can use: sums of larger numbers could not be shown in cents."""
+
+
+def _at_least_zero(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    """Refuse what would lower the sum that a budget limits, or make it useless."""
+    kind = Decimal if field.name == "dollars" else int
+    number = value if isinstance(value, kind) and not isinstance(value, bool) else -1
+    # A comparison with NaN would raise another exception.
+    if not (Decimal(number).is_finite() and 0 <= number <= _MOST):
+        raise ValueError(f"a usage of {value!r} {field.name} is impossible")
 
 
 @attrs.frozen(kw_only=True)
@@ -15,16 +51,27 @@ class Usage:
     """What one call used, not the whole conversation.
 
     *dollars* is ``None`` if unknown. *basis* says where it comes from: ``reported`` by the agent, or
-    ``priced`` by the core from the tokens of each turn.
+    ``priced`` by the core from the tokens of each turn. Raises ``ValueError`` for a negative number, and for
+    one that is not a number.
     """
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    turns: int = 0
-    dollars: Decimal | None = None
+    input_tokens: int = attrs.field(default=0, validator=_at_least_zero)
+    output_tokens: int = attrs.field(default=0, validator=_at_least_zero)
+    cache_read_tokens: int = attrs.field(default=0, validator=_at_least_zero)
+    cache_write_tokens: int = attrs.field(default=0, validator=_at_least_zero)
+    turns: int = attrs.field(default=0, validator=_at_least_zero)
+    dollars: Decimal | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_zero))
     basis: Basis = "unknown"
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, those read from and written to a cache too."""
+        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def amount(self) -> Amount:
+        """The usage in each unit, as far as it is known."""
+        return Amount(dollars=self.dollars or Decimal(0), tokens=self.tokens, turns=self.turns)
 
     def __add__(self, other: Usage) -> Usage:
         known = [d for d in (self.dollars, other.dollars) if d is not None]
@@ -47,13 +94,23 @@ def _weaker(one: Usage, other: Usage) -> Basis:
     return "priced" if "priced" in bases else "reported"
 
 
+def _only_dollars(spend: Spend) -> Callable[[Scope], Amount]:
+    return lambda scope: Amount(dollars=spend.spent)
+
+
 @attrs.frozen(kw_only=True)
 class Spend:
-    """What a run has spent so far, in dollars, and what comes next may spend (*reserved*).
+    """What was spent so far, and what comes next may spend.
 
-    That is the limit of the next call. For a call without one it is what a turn of the agent has cost at most
-    so far, so that a budget is not exceeded by the turn whose cost is known only afterwards.
-    *unknown_calls* are calls whose cost is unknown; *spent* does not include them.
+    *spent*, *reserved*, *calls* and *unknown_calls* are those of the run, in dollars: *reserved* is what the
+    calls in progress and the next one may still use, *unknown_calls* are calls whose cost is unknown, which
+    *spent* does not include.
+
+    *used* returns what was used in a scope, by the calls in progress too: ``spend.used("day").tokens``.
+    *held* is what other calls in progress may still use, *coming* what comes next may: the limit of the call,
+    or else what a turn has used at most so far, so that a budget is not exceeded by the turn whose usage is
+    known only afterwards. *unknown* are the units in which a call of this process has not reported its usage:
+    a budget in them cannot be kept.
     """
 
     run: str
@@ -62,24 +119,34 @@ class Spend:
     reserved: Decimal | None
     calls: int
     unknown_calls: int = 0
+    used: Callable[[Scope], Amount] = attrs.field(
+        default=attrs.Factory(_only_dollars, takes_self=True), eq=False, repr=False
+    )
+    held: Amount = Amount()
+    coming: Amount = attrs.field(
+        default=attrs.Factory(lambda spend: Amount(dollars=spend.reserved or Decimal(0)), takes_self=True)
+    )
+    unknown: frozenset[Unit] = frozenset()
 
 
 @attrs.frozen(kw_only=True)
 class Stop:
-    """The decision of a budget policy to spend nothing more in this run."""
+    """The decision of a budget policy to spend nothing more in this run; *hint* is how to continue."""
 
     reason: str
+    hint: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class Cap:
-    """The decision of a budget policy to let the next call spend at most *dollars*.
+    """The decision of a budget policy to let the next call spend at most *dollars*, and take so many *turns*.
 
-    The agent ends a call that has reached it. An agent learns what a turn has cost when the turn is over, so
-    the last turn can exceed it.
+    ``None`` means no limit. The agent ends a call that has reached it. An agent learns what a turn has cost
+    when the turn is over, so the last turn can exceed it.
     """
 
-    dollars: Decimal
+    dollars: Decimal | None = None
+    turns: int | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -82,10 +82,10 @@ class Audit:
 
     @property
     def status(self) -> AuditStatus:
-        """The status in GSD's words."""
-        if self.gaps or self.unverified:
+        """The status in GSD's words; gaps are what a phase has to do, and no run with gaps succeeds."""
+        if self.to_do:
             return "gaps_found"
-        return "tech_debt" if self.debt else "passed"
+        return "tech_debt" if self.debt or self.gaps or self.unverified else "passed"
 
 
 def audit_path(version: str) -> str:
@@ -291,17 +291,24 @@ def render_audit(
             "verification_status": one.verification,
             "evidence": one.evidence[:MAX_HEAD_TEXT],
         }
-        for one in found.gaps[:MAX_IN_HEAD]
+        for one in found.to_do[:MAX_IN_HEAD]
     ]
-    share = max(1, MAX_IN_HEAD // max(1, len(found.debt)))
+    open_items = {number: [*found.debt.get(number, ())] for number in found.phases}
+    for number in found.unverified:
+        open_items[number].insert(0, "Not verified")
+    for one in found.gaps:
+        if not one.needs_work:
+            open_items.setdefault(one.phase, []).append(f"{one.requirement.id}: {one.evidence}")
+    open_items = {number: items for number, items in open_items.items() if items}
+    share = max(1, MAX_IN_HEAD // max(1, len(open_items)))
     debt: list[Node] = [
         {"phase": names[number], "items": [item[:MAX_HEAD_TEXT] for item in items[:share]]}
-        for number, items in list(found.debt.items())[:MAX_IN_HEAD]
+        for number, items in list(open_items.items())[:MAX_IN_HEAD]
     ]
     head: dict[str, Node] = {
         "milestone": found.milestone,
         "audited": audited,
-        "status": found.status,
+        "status": "tech_debt" if accepted and found.to_do else found.status,
         "scores": {
             "requirements": f"{satisfied}/{len(found.requirements)}",
             "phases": f"{verified}/{len(found.phases)}",
@@ -314,7 +321,7 @@ def render_audit(
         **({"gap_phases": list(gap_phases)} if gap_phases else {}),
         **({"gaps_accepted_by": accepted} if accepted else {}),
     }
-    body = document(_body(found, planning, names, audited, gap_phases, accepted))
+    body = document(_body(found, planning, names, head, audited, gap_phases, accepted))
     return f"{render_frontmatter(head)}\n{body}"
 
 
@@ -322,13 +329,14 @@ def _body(
     found: Audit,
     planning: Planning,
     names: Mapping[str, str],
+    head: Mapping[str, Node],
     audited: str,
     gap_phases: tuple[str, ...],
     accepted: str,
 ) -> Iterator[str]:
     name = f"{found.milestone} {planning.milestone_name}".strip()
     yield f"# Milestone Audit: {title(name)}"
-    yield f"**Audited:** {inline(audited)}\n**Status:** {found.status}"
+    yield f"**Audited:** {inline(audited)}\n**Status:** {head['status']}"
     yield "## Requirements"
     if not found.requirements:
         yield "This milestone has no requirements."

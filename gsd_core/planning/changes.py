@@ -50,20 +50,23 @@ class MapRequirement:
 class SetPosition:
     """STATE: set the current position.
 
-    *plan* of the phase's *plans* are done. *percent*, *done* and *all_plans* are about the plans of all
-    phases; *phases_done* of the *phases* are complete. Counts that are not known are ``None``. *at* is the
-    time in ISO format, empty if only the *date* is known.
+    A run takes the numbers from the files when it applies the change, so a step leaves them out; those that
+    are not known are ``None``, and stay as they are. *plan* of the phase's *plans* are executed.
+    *phases_done* of the milestone's *phases* are complete, and *last* is the number of its last one. *done*
+    of its *all_plans* are executed, and *percent* is its progress. *at* is the time in ISO format, empty if
+    only the *date* is known.
     """
 
     phase: str
-    phases: int
+    phases: int | None = None
     name: str
-    plan: int
-    plans: int
+    plan: int | None = None
+    plans: int | None = None
     status: str
-    percent: int
+    percent: int | None = None
     date: str
     activity: str
+    last: int | None = None
     done: int | None = None
     all_plans: int | None = None
     phases_done: int | None = None

@@ -24,17 +24,21 @@ from .changes import (
     TickPhase,
     TickPlan,
 )
-from .milestone_phases import extend_milestone
 from .requirements import map_requirement
-from .roadmap_edit import list_plans, tick_phase, tick_plan
+from .roadmap_edit import Count, list_plans, tick_phase, tick_plan
+from .roadmap_phases import extend_milestone
 from .state import add_decisions, add_quick_task, set_position
 
 ROADMAP, REQUIREMENTS, STATE = "ROADMAP.md", "REQUIREMENTS.md", "STATE.md"
 
 
-def apply_changes(texts: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
+def apply_changes(
+    texts: Mapping[str, str], changes: Sequence[Change], counts: Mapping[str, Count] | None = None
+) -> dict[str, str]:
     """Return the texts, by file name, that differ after *changes*; all other bytes stay as they are.
 
+    *counts* are the executed and the written plans of each phase that has some on disk. Without them, those
+    in ROADMAP.md's own lists are counted.
     Applying the same changes again has no effect. Raises :class:`PlanningError` if ROADMAP.md or
     REQUIREMENTS.md lacks the phase or the requirement of a change. STATE.md and the progress table only
     repeat information from other files, so fields that they do not have are skipped.
@@ -43,9 +47,9 @@ def apply_changes(texts: Mapping[str, str], changes: Sequence[Change]) -> dict[s
     for change in changes:
         match change:
             case ListPlans():
-                name, edit = ROADMAP, partial(list_plans, change=change)
+                name, edit = ROADMAP, partial(list_plans, change=change, counts=counts)
             case TickPlan():
-                name, edit = ROADMAP, partial(tick_plan, change=change)
+                name, edit = ROADMAP, partial(tick_plan, change=change, counts=counts)
             case TickPhase():
                 name, edit = ROADMAP, partial(tick_phase, change=change)
             case MapRequirement():

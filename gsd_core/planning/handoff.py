@@ -11,16 +11,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import list_below, read_below
+from gsd_core.files import FileRefused, list_below, read_below
 from gsd_core.model.ids import normal_phase
-from gsd_core.sanitize import first_line
+from gsd_core.sanitize import first_line, safe_file
 
+from .edits import COPIES, Edit, Operation, removing, writing
 from .frontmatter import read_frontmatter, scalar
 from .markdown import document, inline, paragraphs, prose, read_text
 from .phases import PHASES
@@ -204,6 +206,36 @@ def render_handoff(pause: Pause) -> dict[str, str]:
         HANDOFF: json.dumps(data, indent=2, ensure_ascii=False) + "\n",
         f"{pause.directory or '.planning'}/{CONTINUE}": _continue_here(pause, done, left),
     }
+
+
+def plan_handoff(root: Path, pause: Pause) -> Edit:
+    """Plan to write a handoff."""
+    done = sum(bool(task.commit) for task in pause.tasks)
+    where = pause.directory.rpartition("/")[2] or "project"
+    subject = f"wip: {where} paused" + (f" at {done}/{len(pause.tasks)}" if pause.tasks else "")
+    files = render_handoff(pause)
+    operations = [one for path, text in files.items() for one in writing(root, path, safe_file(text))]
+    about = {
+        "phase": pause.phase or None,
+        "plan": pause.plan or None,
+        "next_action": pause.next_action,
+        "files": list(files),
+    }
+    return Edit(subject=subject, operations=tuple(operations), about=about)
+
+
+def plan_consumption(root: Path, handoff: Handoff, run: str) -> Edit:
+    """Plan to remove a handoff that *run* has used; a copy is kept.
+
+    What cannot be read was not used, and stays.
+    """
+    operations: list[Operation] = []
+    for path in handoff.paths:
+        with suppress(FileRefused):
+            read_below(root, path)
+            copy = f"{COPIES}/{run}/{path.removeprefix('.planning/')}"
+            operations.append(removing(root, path, copy))
+    return Edit(subject="docs: resume from handoff", operations=tuple(operations))
 
 
 def _asked(question: str) -> str:

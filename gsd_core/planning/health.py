@@ -6,7 +6,7 @@ an unknown phase, W003 no config, W004 unknown model profile, W005 a folder's na
 without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that has not
 begun has no folder: its W006 is only information, as in gsd-core. Codes from 101 on are not GSD's: W101
 a mistake in the frontmatter of a plan or of a verdict, E101 a requirement that no phase covers, E102 a
-requirement that dropped out of REQUIREMENTS.md, E104 another file that a command refuses to read, W102 a
+requirement that dropped out of REQUIREMENTS.md, E104 another file that a command refuses to read, W103 a
 handoff that cannot be read, I101 code that is surveyed before there is a project.
 
 :func:`check_health` changes nothing. A repair is the new text of a whole file, and is shown as a diff
@@ -25,12 +25,13 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import kind_below, list_below, read_below, write_below
+from gsd_core.files import kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
 
 from .changes import SetPosition
 from .config import CONFIG, default_config, read_config, render_config
 from .edit import apply_changes
+from .edits import Edit, writing
 from .handoff import read_handoff
 from .idea import PATH as IDEA
 from .idea import read_idea
@@ -45,7 +46,7 @@ from .requirements import read_requirements, requirement_ids
 from .roadmap import PATH as ROADMAP
 from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
-from .survey import Survey, Surveyed, read_planning, survey
+from .survey import Survey, read_planning, survey
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
@@ -288,7 +289,7 @@ def _flawed_files(root: Path) -> Iterator[HealthIssue]:
     """Yield handoffs that cannot be read, and plans and verdicts with mistakes in their frontmatter."""
     handoff = read_handoff(root)
     for flaw in handoff.flaws if handoff else ():
-        yield _issue("W102", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
+        yield _issue("W103", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
     for folder in every_folder(root):
         for name in folder.live_plans():
             plan, path = read_plan(folder, name, folder.number), f"{folder.path}/{name}"
@@ -343,12 +344,12 @@ def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repai
     return tuple(proposed)
 
 
-def apply(root: Path, repair: Repair) -> None:
-    """Write a repair, all of it or nothing; refuse if the file is no longer the one in the diff."""
+def plan_repair(root: Path, repair: Repair) -> Edit:
+    """Plan to write a repair; refuse if the file is no longer the one in the diff."""
     if _bytes(root, repair.path) != repair.before:
         hint = "run `gsd health --repair` again"
         raise PlanningError("has changed since the repair was proposed", path=repair.path, line=1, hint=hint)
-    write_below(root, repair.path, repair.after.encode())
+    return Edit(subject=f"repair {repair.path}", operations=writing(root, repair.path, repair.after))
 
 
 def _bytes(root: Path, path: str) -> bytes | None:
@@ -384,30 +385,13 @@ def _repaired_state(root: Path, issue: HealthIssue, date: str) -> str:
         text = render_state(core_value=core_value(project), phases=planned, date=date)
     if not phases:
         return text
-    return apply_changes({"STATE.md": text}, [_position(phases, date)]).get("STATE.md", text)
-
-
-def _position(phases: tuple[Surveyed, ...], date: str) -> SetPosition:
-    """Return the position at the first phase that is not done, else at the last phase."""
-
-    def done(phase: Surveyed) -> bool:
-        return phase.complete or phase.status == "complete"
-
-    current = next((phase for phase in phases if not done(phase)), phases[-1])
-    status = {"planned": "Ready to execute", "partial": "In progress"}.get(current.status, "Ready to plan")
-    phases_done = sum(map(done, phases))
-    plans, summaries = sum(one.plans for one in phases), sum(one.summaries for one in phases)
-    return SetPosition(
-        phase=current.number,
-        phases=len(phases),
-        name=current.name,
-        plan=current.summaries,
-        plans=current.plans,
-        status="All phases complete" if done(current) else status,
-        percent=min(100 * summaries // plans, 100 * phases_done // len(phases)) if plans else 0,
+    current = next((phase for phase in phases if not (phase.complete or phase.status == "complete")), None)
+    status = {"planned": "Ready to execute", "partial": "In progress"}
+    position = SetPosition(
+        phase=(current or phases[-1]).number,
+        name=(current or phases[-1]).name,
+        status=status.get(current.status, "Ready to plan") if current else "All phases complete",
         date=date,
         activity="Position rebuilt from the files",
-        done=summaries,
-        all_plans=plans,
-        phases_done=phases_done,
     )
+    return apply_changes({"STATE.md": text}, [surveyed.counted(position)]).get("STATE.md", text)

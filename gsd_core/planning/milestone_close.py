@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import phase_order
 
 from .frontmatter import read_frontmatter
@@ -123,7 +124,10 @@ def milestones_entry(
     plans = sum(len(phase.plans) for phase in about.phases)
     # A test-driven feature is one task with several commits, as in GSD's summaries.
     tasks = sum(1 for phase in about.phases for plan in phase.plans for _ in parts_of(plan.tasks))
-    stats = f"{len(about.phases)} phases, {plans} plans, {tasks} tasks"
+    stats = f"{len(about.phases)} phases"
+    # The plans of a phase whose folder was moved away cannot be counted.
+    if all(phase.directory or phase.plans for phase in about.phases):
+        stats += f", {plans} plans, {tasks} tasks"
     parts = [
         heading,
         f"**Phases completed:** {about.extent.removeprefix('Phases ').removeprefix('Phase ')} ({stats})",
@@ -176,8 +180,8 @@ def _entry(phase: PhaseView) -> str:
     date = phase.verdict.verified[:10] if phase.verdict else ""
     when = f" — completed {date}" if re.fullmatch(r"\d{4}-\d{2}-\d{2}", date) else ""
     box = "x" if phase.ticked or (phase.verdict and phase.verdict.status == "passed") else " "
-    noun = "plan" if plans == 1 else "plans"
-    return f"- [{box}] Phase {phase.number}: {title(phase.name)} ({done}/{plans} {noun}){when}"
+    count = f" ({done}/{counted(plans, 'plan')})" if phase.directory or plans else ""
+    return f"- [{box}] Phase {phase.number}: {title(phase.name)}{count}{when}"
 
 
 def _listed(lines: Sequence[str], about: Shipped) -> list[str]:

@@ -7,7 +7,7 @@ A milestone's state is in words and emoji. Those of v1.20.5's templates (✅ shi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -19,17 +19,19 @@ from .numbers import CODE, phase_numbers
 MAX_TEXT = 400
 
 # Not a version: the middle of a word or path, or the beginning of a name such as v1.0-beta.
-_VERSION = re.compile(r"(?<![\w.-])v\d{1,6}(?:\.\d{1,6}){0,4}(?![\w.]{0,40}-)")
+# "v1.x" and "v2+" are no versions either.
+_VERSION = re.compile(r"(?<![\w.-])v\d{1,6}(?:\.\d{1,6}){0,4}(?![\w+]|\.\w|[\w.]{0,40}-(?!-))")
 _CLOSED = re.compile(r"✅|🗄|\b(?:shipped|closed|archived|abandoned|failed)\b", re.IGNORECASE)
 _RUNNING = re.compile(r"🚧|🔄|\bin progress\b|\bactive\b|\bstarted\b|\bwip\b", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*[-*]\s+(.*)$")
 _BRACKET = re.compile(rf"^\[({CODE})\]\s*(.*)$")
 _PHASES = re.compile(r"\bPhases?\s+\d[^()\n]{0,100}", re.IGNORECASE)
+_BEFORE = re.compile(r"(?:.*\bmilestones?)?\W*", re.IGNORECASE)
 _MORE_VERSIONS = re.compile(r"^(?:\s*[/&+]\s*v[\d.]+)+")
 # What follows the name: "(Phases 1-4)", "— SHIPPED 2026-01-31", "✅ SHIPPED", "🚧".
 _EMOJI = r"[✅✓✔☑🗄🚧🔄📋]\ufe0f?"
 _STATE = re.compile(
-    rf"\s?(?:\([^()]*\)|(?:[—–:-]|{_EMOJI})\s?(?:SHIPPED|COMPLETED?)\b[^()]*"
+    rf"\s?(?:\([^()]*\)|(?:[—–:-]|{_EMOJI})\s?(?:SHIPPED|COMPLETED?|ACTIVE)\b[^()]*"
     rf"|{_EMOJI}\s?(?:IN PROGRESS|PLANNED)?)$",
     re.IGNORECASE,
 )
@@ -56,7 +58,8 @@ def milestone_of(text: str) -> Milestone | None:
     else:
         return None
     running = _RUNNING.search(text) is not None
-    named = _PHASES.search(text)
+    # "Phases 17–24, 14 plans" are not phase 14.
+    named = _PHASES.search(re.sub(r",?\s*\d+ plans?\b", "", text))
     return Milestone(
         version=version,
         name=_name(rest),
@@ -71,8 +74,9 @@ def listed_milestone(line: str) -> Milestone | None:
     match = _BULLET.match(line[:MAX_TEXT])
     if not match:
         return None
-    bold = re.search(r"\*\*([^*]+)\*\*", match[1])
-    found = milestone_of(match[1])
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)?", r"\1", match[1])
+    bold = re.search(r"\*\*([^*]+)\*\*", text)
+    found = milestone_of(text)
     if found is None or not bold:
         return found
     named = milestone_of(bold[1])
@@ -99,28 +103,100 @@ def merged(*groups: Sequence[Milestone]) -> tuple[Milestone, ...]:
     return tuple(sorted(found.values(), key=lambda one: phase_order(one.version[1:])))
 
 
-def current_milestone(
-    milestones: Iterable[Milestone], listed: Iterable[Milestone], preferred: str
-) -> Milestone | None:
-    """Return the milestone in progress.
+def says_shipped(text: str) -> bool:
+    """Whether a heading says that milestones are over: ``Shipped Milestones``, ``Completed milestones``."""
+    return _CLOSED.search(text) is not None or re.search(r"\bcompleted\b", text, re.IGNORECASE) is not None
 
-    It is the one marked so (of several, *preferred*), else *preferred*, else the first that has not
-    shipped, else the last. *listed* ones count only if no heading names a milestone.
+
+def begins_milestone(heading: str) -> bool:
+    """Whether a heading that names a version is about a milestone: ``🚧 v1.1 More``, ``Milestone: v1.1``."""
+    found = _VERSION.search(heading)
+    return _BRACKET.match(heading) is not None or (
+        found is not None and _BEFORE.fullmatch(heading[: found.start()]) is not None
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Evidence:
+    """What other files than ROADMAP.md say about the milestones.
+
+    STATE.md names the milestone *version* (*name*) and the current *phase*. *recorded* are those in
+    MILESTONES.md, *kept* the versions that have an archived roadmap or a tag.
     """
-    headed = list(milestones)
-    running = [one for one in headed if one.running]
-    preferred = same_version(preferred, [one.version for one in headed]) if preferred else ""
-    for chosen in (
-        [one for one in running if one.version == preferred],
-        running,
-        [one for one in headed if preferred and one.version == preferred],
-        [one for one in headed if not one.shipped],
-        headed[-1:],
-        [one for one in listed if one.running],
-    ):
-        if chosen:
-            return chosen[0]
-    return None
+
+    version: str = ""
+    name: str = ""
+    phase: str = ""
+    recorded: tuple[Milestone, ...] = ()
+    kept: frozenset[str] = frozenset()
+
+
+@attrs.frozen(kw_only=True)
+class Standing:
+    """All milestones in order of version, and the one in progress, if any.
+
+    *newest* is the last version that has shipped or is in progress, and *note* says how sources disagree.
+    """
+
+    milestones: tuple[Milestone, ...]
+    running: Milestone | None = None
+    newest: str = ""
+    note: str = ""
+
+
+OPEN = "the first open phase"
+
+
+def standing_of(
+    named: Mapping[str, Sequence[Milestone]], evidence: Evidence, owners: Mapping[str, str]
+) -> Standing:
+    """Weigh all evidence of which milestones have shipped, and which one is in progress.
+
+    *named* are the milestones by the places that name them, *owners* those of the phase that STATE.md names
+    and of the first open one.
+
+    A milestone has shipped if more places say so than say that it is in progress; if as many do, STATE.md
+    decides. An archive or a tag alone does not show it as long as a phase of it is open. Of the others, the
+    one in progress is that which most places name.
+    """
+    groups = {**named, "MILESTONES.md": evidence.recorded}
+    known = merged(*groups.values())
+    stated = same_version(evidence.version, [one.version for one in known]) if evidence.version else ""
+    marks = [one for group in groups.values() for one in group]
+
+    def has_shipped(version: str) -> bool:
+        shipped = sum(one.shipped for one in marks if one.version == version)
+        running = sum(one.running for one in marks if one.version == version)
+        if shipped or running:
+            return shipped > running or (shipped == running and version != stated)
+        kept = {same_version(one, [version]) for one in evidence.kept}
+        return version in kept and owners.get(OPEN) != version
+
+    over = {one.version for one in known if has_shipped(one.version)}
+    votes: dict[str, list[str]] = {stated: ["STATE.md"]}
+    for source, group in groups.items():
+        for version in dict.fromkeys(one.version for one in group if one.running):
+            votes.setdefault(version, []).append(source)
+    for source, version in owners.items():
+        votes.setdefault(version, []).append(source)
+    votes = {version: sources for version, sources in votes.items() if version and version not in over}
+    milestones = tuple(attrs.evolve(one, shipped=one.version in over) for one in known)
+    chosen = max(votes, key=lambda version: len(votes[version]), default="")
+    found = next((one for one in milestones if one.version == chosen), None)
+    if found is None and chosen:
+        found = Milestone(version=chosen, name=evidence.name, shipped=False, running=True)
+    # A file in the archive is a weak sign: it counts if nothing else says what has shipped.
+    marked = {one.version for one in marks if one.shipped} & over | {chosen}
+    numbered = [one.version for one in merged(milestones, [found] if found else []) if one.version[:1] == "v"]
+    newest = [one for one in numbered if one in marked] or [one for one in numbered if one in over]
+    # A planned milestone may have a phase with a lower number: that alone is no contradiction.
+    strong = {
+        version: sources for version, sources in votes.items() if sources != [OPEN] or version == chosen
+    }
+    said = "; ".join(f"{version} by {' and '.join(sources)}" for version, sources in strong.items())
+    note = f"the files disagree about the milestone in progress: {said}; {chosen} counts"
+    note = note if len(strong) > 1 else ""
+    return Standing(milestones=milestones, running=found, newest=newest[-1] if newest else "", note=note)
 
 
 def _name(text: str) -> str:

@@ -252,6 +252,7 @@ class Planning:
     *config* is the unchanged content of ``config.json``, including legacy keys. *statements* are those of
     ``.planning/IDEA.md``, which keeps the idea; none if there is no such file. *idle* says why there are no
     phases although there is a project (``v1.2 is shipped: no milestone is in progress``); else it is empty.
+    *note* says how the files disagree about the milestone in progress, and what counts; empty if they agree.
     """
 
     name: str = ""
@@ -264,6 +265,7 @@ class Planning:
     config: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     documents: Mapping[str, str] = attrs.field(factory=dict[str, str])
     idle: str = ""
+    note: str = ""
 
     def phase(self, number: str) -> PhaseView | None:
         """Return the phase with that number, compared as text (``1`` is not ``1.1``)."""
@@ -272,7 +274,10 @@ class Planning:
 
 @attrs.frozen(kw_only=True)
 class PlannedPhase:
-    """A phase of a roadmap that is about to be written, before anything of it exists on disk."""
+    """A phase of a roadmap that is about to be written, before anything of it exists on disk.
+
+    *inserted*: it comes between others, and is marked so.
+    """
 
     number: str
     name: str
@@ -280,3 +285,4 @@ class PlannedPhase:
     depends_on: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
+    inserted: bool = False

@@ -16,26 +16,24 @@ from gsd_core.files import list_below
 from gsd_core.model.ids import phase_order
 
 from .markdown import Lines, bullets, cell, cells, inline, paragraphs, read_text, title
-from .milestones import merged
+from .milestones import listed_milestone, merged
 from .model import PlannedPhase
-from .numbers import is_backlog
+from .numbers import is_backlog, last_number
 from .phases import every_folder
 from .requirements import parse_requirements
-from .roadmap import parse_roadmap
+from .roadmap import parse_roadmap, phase_section
 from .state import section_lines
 from .survey import ARCHIVE, survey
 
-_VERSION = re.compile(r"v(\d{1,6})(?:\.(\d{1,6}))?")
 _ID = re.compile(r"(.*-)(\d+)([a-z]?)")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
 
 
 def next_version(root: Path) -> str:
-    """Return the version after those of all milestones of a project: ``v1.0`` → ``v1.1``."""
-    versions = [one.version for one in survey(root).milestones] or ["v1.0"]
-    known = [(int(match[1]), int(match[2] or 0)) for one in versions if (match := _VERSION.match(one))]
-    major, minor = max(known, default=(1, 0))
-    return f"v{major}.{minor + 1}"
+    """Return the version after the newest of a project: ``v1.0`` → ``v1.1``, ``v0.11.0`` → ``v0.12.0``."""
+    numbers = re.findall(r"\d+", survey(root).newest) or ["1", "0"]
+    minor = int(numbers[1]) + 1 if len(numbers) > 1 else 1
+    return ".".join([f"v{numbers[0]}", str(minor), *("0" for _ in numbers[2:])])
 
 
 def next_phase_number(root: Path) -> str:
@@ -47,8 +45,7 @@ def next_phase_number(root: Path) -> str:
         if entry.kind == "folder" and entry.name.endswith("-phases"):
             numbers += [folder.number for folder in every_folder(root, f"{ARCHIVE}/{entry.name}")]
     numbers += [number for milestone in found.milestones for number in milestone.phases]
-    first = [match for one in numbers if not is_backlog(one) and (match := re.match(r"\d{1,9}(?!-)", one))]
-    return str(max((int(match[0]) for match in first), default=0) + 1)
+    return str(last_number(one for one in numbers if not is_backlog(one)) + 1)
 
 
 def used_requirement_ids(root: Path) -> frozenset[str]:
@@ -95,7 +92,10 @@ def begin_milestone(text: str, version: str, name: str, goal: str, phases: Seque
     entry = f"- 🚧 **{version} {title(name)}** — {extent} (in progress)"
     section = section_lines(lines, "milestones")
     if section:
-        lines.insert(lines.before_blank(*section), [entry])
+        listed = [listed_milestone(lines[at]) for at in range(*section)]
+        planned = [at for at, one in enumerate(listed, section[0]) if one and one.version == version]
+        lines.lines[slice(planned[0], planned[0] + 1) if planned else slice(0)] = []
+        lines.insert(planned[0] if planned else lines.before_blank(*section), [entry])
     else:
         shipped = [f"- ✅ **{one.version} {title(one.name)}**" for one in known]
         at = next((at + 1 for at in range(len(lines)) if lines[at].startswith("# ")), 0)
@@ -115,15 +115,8 @@ def _milestone_lines(version: str, name: str, goal: str, phases: Sequence[Planne
     for phase in phases:
         yield f"- [ ] **Phase {phase.number}: {title(phase.name)}** - {inline(phase.goal)}"
     for phase in phases:
-        needed = ", ".join(f"Phase {number}" for number in phase.depends_on)
         yield ""
-        yield f"#### Phase {phase.number}: {title(phase.name)}"
-        yield f"**Goal**: {inline(phase.goal)}"
-        yield f"**Depends on**: {needed or 'Nothing in this milestone'}"
-        yield f"**Requirements**: {', '.join(map(inline, phase.requirements)) or 'None'}"
-        yield "**Success Criteria** (what must be TRUE):"
-        yield from (f"  {i}. {inline(one)}" for i, one in enumerate(phase.criteria, start=1))
-        yield "**Plans**: TBD"
+        yield from phase_section(phase, level=4, nothing="Nothing in this milestone")
 
 
 def _end_of_phases(lines: Lines) -> int:

@@ -7,6 +7,7 @@ it (``P0.1``), with its milestone (``2-01``), with the project's code (``CK-03``
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gsd_core.model.ids import normal_phase
 
@@ -24,7 +25,7 @@ CODE = r"[A-Z][A-Z0-9_]{0,19}\.\d{2,3}"
 MAX_TEXT = 2_000
 
 _JOIN = r"\s*(?:,\s*(?:and\b|or\b|&)?|;|&|\+|/|\band\b|\bor\b|\bplus\b)\s*"
-_TO = r"\s*(?:[-–—]|\.\.|to|through|thru)\s*"
+_TO = r"\s*(?:-{1,2}|[–—]|\.\.|to|through|thru)\s*"
 _PHASE_WORD = re.compile(r"\bPhases?\s+(?:#\s*)?(?=[A-Z]{0,20}-?[A-Z]?\d)", re.IGNORECASE)
 _NOTHING = re.compile(r"nothing|none|n/a|[-—–]?$", re.IGNORECASE)
 _JOINED = re.compile(rf"{_JOIN}(?:Phases?\s+)?", re.IGNORECASE)
@@ -49,6 +50,11 @@ def phase_numbers(text: str, *, series: bool = False) -> tuple[str, ...]:
     for at in starts:
         found.update(dict.fromkeys(_read_list(text, at, series=series)))
     return tuple(found)
+
+
+def last_number(numbers: Iterable[str]) -> int:
+    """Return the highest integer that a phase has as its number or before its decimals, 0 if none has one."""
+    return max((int(match[0]) for one in numbers if (match := re.match(r"\d{1,9}(?!-)", one))), default=0)
 
 
 def is_backlog(number: str) -> bool:

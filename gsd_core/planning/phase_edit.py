@@ -1,112 +1,39 @@
-"""Adding, inserting and removing a phase as a list of operations on files, which a second try can finish.
-
-A removal renames many folders and files, so it can be interrupted between any two of them. The operations
-are therefore planned and stored before the first one. Each knows the inode of what it moves, or the
-digest of what it replaces, so that doing all of them again has no effect where they have been done.
-"""
+"""Adding, inserting and removing a phase: which files are written, moved and removed for it."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
-
-import attrs
+from typing import Any
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import (
-    FileRefused,
-    inode_below,
-    list_below,
-    move_below,
-    read_below,
-    remove_below,
-    write_below,
-)
+from gsd_core.files import FileRefused, inode_below, list_below, read_below
 from gsd_core.model.ids import normal_phase, padded, phase_order, slug
 
 from .config import read_config
+from .edits import COPIES, Edit, Operation, removing, writing
 from .markdown import MAX_BYTES, read_text
+from .model import PlannedPhase
 from .phases import PHASES, Folder, every_folder
 from .renumber import Renumbering, in_plan_ids, renumbered
 from .requirements import PATH as REQUIREMENTS
 from .requirements import renumber_requirements
 from .roadmap import PATH as ROADMAP
 from .roadmap import Mention, Roadmap, parse_roadmap
-from .roadmap_phases import NewPhase, add_phase, decimal_after, next_number, remove_phase
+from .roadmap_phases import add_phase, decimal_after, next_number, remove_phase
 from .state import renumber_position
-from .survey import STATE, read_documents, state_of
+from .survey import STATE, read_documents, survey
 from .workstreams import refuse_workstream
 
 MAX_NAME = 120
 
 
-@attrs.frozen(kw_only=True)
-class Operation:
-    """One change: *path* is written, removed, or moved to *target*.
-
-    *before* is the SHA-256 of the file that is replaced (empty for a new one), *inode* that of what is moved
-    or removed.
-    """
-
-    kind: Literal["write", "move", "remove"]
-    path: str
-    target: str = ""
-    text: str = ""
-    before: str = ""
-    inode: int = 0
-
-
-@attrs.frozen(kw_only=True)
-class PhaseEdit:
-    """A planned change of the phases: *phase* is added or removed; *numbers* are the new ones of others.
-
-    *mentions* are lines of ROADMAP.md that still name another phase's old number in prose. *request* is the
-    item of the inbox that asked for it, 0 for none.
-    """
-
-    what: Literal["add", "insert", "remove"]
-    phase: str
-    name: str
-    operations: tuple[Operation, ...]
-    numbers: dict[str, str] = attrs.field(factory=dict[str, str])
-    folder: str = ""
-    mentions: tuple[int, ...] = ()
-    request: int = 0
-
-    @property
-    def subject(self) -> str:
-        """The subject of the commit."""
-        return f"docs: {self.what} phase {self.phase} {self.name}"
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """All paths that differ afterwards; some may be folders."""
-        paths = [path for one in self.operations for path in (one.path, one.target) if path]
-        return tuple(dict.fromkeys(paths))
-
-    def to_json(self) -> str:
-        """Return the edit as text; :meth:`from_json` reads it."""
-        return json.dumps(attrs.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> PhaseEdit:
-        """Return the edit that *text* describes; raise ``ValueError`` if it is not one."""
-        try:
-            data: dict[str, Any] = json.loads(text)
-            operations = tuple(Operation(**one) for one in data.pop("operations"))
-            mentions = tuple(data.pop("mentions"))
-            return cls(**data, operations=operations, mentions=mentions)
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"not an edit of phases: {error}") from error
-
-
 def plan_addition(
     root: Path, name: str, *, after: str = "", goal: str = "", used: Collection[str] = ()
-) -> PhaseEdit:
+) -> Edit:
     """Plan a phase at the end of the milestone in progress, or after phase *after* (with a decimal number).
 
     *used* are numbers that must not be used again. Raises :class:`PlanningError` if it cannot be added.
@@ -126,23 +53,28 @@ def plan_addition(
         number = next_number(roadmap, preferred, taken)
         phases = [one.number for one in roadmap.phases(roadmap.current(preferred))]
         needed = (max(phases, key=phase_order),)
-    new = NewPhase(number=number, name=name, goal=goal or name, depends_on=needed, inserted=bool(after))
+    new = PlannedPhase(number=number, name=name, goal=goal or name, depends_on=needed, inserted=bool(after))
     edited = add_phase(text, new, preferred)
     codes = {one.code for one in roadmap.mentions() if one.number in needed and one.code}
     code = next(iter(codes), "") or str(read_config(root).get("project_code") or "")
     prefix = f"{code}-" if re.fullmatch(r"[A-Z][A-Z0-9_.]*", code) else ""
     folder = f"{PHASES}/{prefix}{padded(number)}-{slug(name)}"
-    operations = [_write(root, ROADMAP, edited), _write(root, f"{folder}/.gitkeep", "")]
-    operations += _state(root, parse_roadmap(edited), preferred, Renumbering(removed="", numbers={}))
-    what: Literal["add", "insert"] = "insert" if after else "add"
-    return PhaseEdit(
-        what=what, phase=number, name=name, folder=folder, operations=tuple(one for one in operations if one)
-    )
+    operations = [*writing(root, ROADMAP, edited), *writing(root, f"{folder}/.gitkeep", "")]
+    operations += _state(root, roadmap, edited, preferred, Renumbering(removed="", numbers={}))
+    subject = f"docs: {'insert' if after else 'add'} phase {number} {name}"
+    return Edit(subject=subject, operations=tuple(operations), about=_about(number, name, folder))
 
 
-def plan_removal(root: Path, number: str, *, force: bool = False, keep_numbers: bool = False) -> PhaseEdit:
+def _about(phase: str, name: str, folder: str) -> dict[str, Any]:
+    return {"phase": phase, "name": name, "folder": folder or None}
+
+
+def plan_removal(
+    root: Path, number: str, *, at: datetime, force: bool = False, keep_numbers: bool = False
+) -> Edit:
     """Plan to remove a phase, and to give later ones the numbers that GSD gives them.
 
+    Its folder is copied first; the copy is named after the time *at*.
     Raises :class:`PlanningError` for a phase with executed work, or one that would renumber executed work,
     unless *force*: commits keep the old numbers.
     """
@@ -166,34 +98,32 @@ def plan_removal(root: Path, number: str, *, force: bool = False, keep_numbers: 
     names = {
         folder.path.rpartition("/")[2]: _new_name(folder, numbers[folder.number]) for folder in moved.values()
     }
-    operations = [_write(root, ROADMAP, edited)]
-    operations += _state(root, parse_roadmap(edited), preferred, change)
+    operations = [*writing(root, ROADMAP, edited)]
+    operations += _state(root, roadmap, edited, preferred, change)
     if (root / REQUIREMENTS).exists():
-        operations.append(
-            _write(root, REQUIREMENTS, renumber_requirements(read_text(root, REQUIREMENTS), change))
-        )
-    if own:
-        operations.append(_remove(root, own.path))
-    for folder in sorted(moved.values(), key=lambda one: phase_order(one.number)):
-        operations += _move(root, folder, change, names, gone=own.path if own else "")
-    return PhaseEdit(
-        what="remove",
-        phase=removed,
-        name=mention.name if mention else "",
-        folder=own.path if own else "",
-        numbers=numbers,
-        mentions=_old_mentions(edited, change),
-        operations=tuple(one for one in operations if one),
+        text = renumber_requirements(read_text(root, REQUIREMENTS), change)
+        operations += writing(root, REQUIREMENTS, text)
+    name, folder, copy = mention.name if mention else "", own.path if own else "", ""
+    if folder:
+        copy = f"{COPIES}/{at:%Y%m%dT%H%M%S%f}-{folder.rpartition('/')[2]}"
+        operations.append(removing(root, folder, copy))
+    for each in sorted(moved.values(), key=lambda one: phase_order(one.number)):
+        operations += _move(root, each, change, names, gone=folder)
+    about = {"renumbered": numbers, "copy": copy or None, "mentions": _old_mentions(edited, change)}
+    return Edit(
+        subject=f"docs: remove phase {removed} {name}".rstrip(),
+        operations=tuple(operations),
+        about={**_about(removed, name, folder), **about},
     )
 
 
 def _roadmap(root: Path) -> tuple[str, str]:
-    """Return the text of ROADMAP.md, and the milestone that STATE.md names."""
+    """Return the text of ROADMAP.md, and the milestone in progress."""
     documents = read_documents(root)
     if "ROADMAP.md" not in documents:
         hint = "start a project with: gsd run IDEA"
         raise PlanningError("does not exist", path=ROADMAP, hint=hint)
-    return documents["ROADMAP.md"], state_of(documents).text("milestone")
+    return documents["ROADMAP.md"], survey(root).current
 
 
 def _folder_of(folders: Sequence[Folder], number: str, mention: Mention | None) -> Folder | None:
@@ -234,16 +164,14 @@ def _new_name(folder: Folder, number: str) -> str:
 
 def _move(
     root: Path, folder: Folder, change: Renumbering, names: dict[str, str], *, gone: str
-) -> list[Operation | None]:
+) -> list[Operation]:
     """Plan to move a folder, and to rename and edit the files in it that are named after its phase."""
     old, new = folder.number, change.numbers[folder.number]
     target = f"{PHASES}/{names[folder.path.rpartition('/')[2]]}"
     if inode_below(root, target) and target not in {gone, *(f"{PHASES}/{name}" for name in names)}:
         raise PlanningError("is in the way of a renumbered phase", path=target, hint="move it away")
     inode = inode_below(root, folder.path)
-    operations: list[Operation | None] = [
-        Operation(kind="move", path=folder.path, target=target, inode=inode)
-    ]
+    operations = [Operation(kind="move", path=folder.path, target=target, inode=inode)]
     for path in _files(root, folder.path):
         *parents, name = path.split("/")
         prefix = next(
@@ -288,32 +216,19 @@ def _text(root: Path, path: str) -> str:
         return ""
 
 
-def _state(root: Path, roadmap: Roadmap, preferred: str, change: Renumbering) -> list[Operation | None]:
+def _state(
+    root: Path, before: Roadmap, edited: str, milestone: str, change: Renumbering
+) -> tuple[Operation, ...]:
     if not (root / STATE).exists():
-        return []
-    total = sum(1 for _ in roadmap.phases(roadmap.current(preferred)))
-    return [_write(root, STATE, renumber_position(read_text(root, STATE), total, change))]
+        return ()
+    was, now = (
+        [phase.number for phase in one.phases(one.current(milestone))]
+        for one in (before, parse_roadmap(edited))
+    )
+    return writing(root, STATE, renumber_position(read_text(root, STATE), was, now, change))
 
 
-def _write(root: Path, path: str, text: str) -> Operation | None:
-    """Plan to write a file; ``None`` if it has that text already."""
-    data = read_below(root, path) if inode_below(root, path) else None
-    # Reading drops a byte order mark, and writing must not.
-    if data is not None and data.startswith(b"\xef\xbb\xbf"):
-        text = f"\ufeff{text}"
-    if data == text.encode():
-        return None
-    before = hashlib.sha256(data).hexdigest() if data is not None else ""
-    return Operation(kind="write", path=path, text=text, before=before)
-
-
-def _remove(root: Path, path: str) -> Operation:
-    if (root / path).is_symlink():
-        raise PlanningError("is a link", path=path, hint="remove it yourself")
-    return Operation(kind="remove", path=path, inode=inode_below(root, path))
-
-
-def _old_mentions(text: str, change: Renumbering) -> tuple[int, ...]:
+def _old_mentions(text: str, change: Renumbering) -> list[int]:
     """Return the lines (from 1) that say ``phase 4`` in prose, if another phase has this number now."""
     changed = {change.removed, *change.numbers}
     new = set(change.numbers.values())
@@ -326,37 +241,4 @@ def _old_mentions(text: str, change: Renumbering) -> tuple[int, ...]:
         said = {normal_phase(number) for number in re.findall(r"\bphase (\d[\w.]*\b)", line, re.IGNORECASE)}
         if at not in known and "epend" not in line and "ilestone" not in line and said & (changed | new):
             found.append(at + 1)
-    return tuple(found[:20])
-
-
-def apply_edit(root: Path, edit: PhaseEdit) -> None:
-    """Do what is left to do. Raises :class:`PlanningError` if a file was changed since it was planned."""
-    for one in edit.operations:
-        match one.kind:
-            case "write":
-                _apply_write(root, one, edit)
-            case "move":
-                inode = inode_below(root, one.path)
-                gone = not inode or (one.inode and inode != one.inode)
-                if not gone and not (one.inode == 0 and inode_below(root, one.target)):
-                    move_below(root, one.path, one.target)
-            case "remove":
-                if inode_below(root, one.path) == one.inode:
-                    remove_below(root, one.path)
-
-
-def _apply_write(root: Path, one: Operation, edit: PhaseEdit) -> None:
-    data = one.text.encode()
-    moved = [later.target for later in edit.operations if later.kind == "move" and later.path == one.path]
-    for path in (one.path, *moved):
-        if inode_below(root, path):
-            current = read_below(root, path)
-            if current == data:
-                return
-            if hashlib.sha256(current).hexdigest() != one.before:
-                hint = "undo what was changed in it since, then run the command again"
-                raise PlanningError(f"was changed while phase {edit.phase} was edited", path=path, hint=hint)
-            write_below(root, path, data)
-            return
-    if not one.before:
-        write_below(root, one.path, data)
+    return found[:20]

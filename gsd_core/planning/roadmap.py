@@ -15,16 +15,27 @@ skipped, and ``<details>`` contain milestones that have shipped. Lines count fro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.model.ids import normal_phase
+from gsd_core.model.ids import normal_phase, padded, phase_order
 
 from .markdown import cell, cells, document, inline, paragraphs, prose, title
-from .milestones import Milestone, current_milestone, listed_milestone, milestone_of
+from .milestones import (
+    OPEN,
+    Evidence,
+    Milestone,
+    Standing,
+    begins_milestone,
+    listed_milestone,
+    milestone_of,
+    same_version,
+    says_shipped,
+    standing_of,
+)
 from .model import PlannedPhase
 from .numbers import CODE, NUMBER, SERIES, TOKEN, is_backlog, phase_numbers
 from .plan import full_plan_id
@@ -69,6 +80,7 @@ _ITEM = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?:\[[ xX]\]\s+)?(.*)$")
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
 RULE = re.compile(r"\s{0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
 """A horizontal rule; what follows one is no longer about the phase above it."""
+_ARCHIVE_LINK = re.compile(r"\bmilestones/(v\d[\d.]{0,20})-ROADMAP\.md", re.IGNORECASE)
 _SUMMARY = re.compile(r"<summary[^>]{0,200}>([^<]*)", re.IGNORECASE)
 
 # The first cell of a row begins with one phase, not with a range ("1-4" counts a whole milestone).
@@ -90,7 +102,8 @@ _PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
 class Entry:
     """A phase in the checklist or in a table of phases; *text* is what follows the name.
 
-    *code* is ``GSD.02`` where the line names ``[GSD.02] 05``.
+    *code* is ``GSD.02`` where the line names ``[GSD.02] 05``. *near*: its *milestone* is only that of the
+    last heading above, if any; nothing says that it belongs to it.
     """
 
     line: int
@@ -101,13 +114,14 @@ class Entry:
     milestone: str
     code: str = ""
     shipped: bool = False
+    near: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class Section:
     """The section of a phase: its heading is at *line*, its text goes up to *end* (exclusive).
 
-    *done*: the heading has a mark such as ``✓ COMPLETE``.
+    *done*: the heading has a mark such as ``✓ COMPLETE``. *near* is as in :class:`Entry`.
     """
 
     line: int
@@ -118,6 +132,7 @@ class Section:
     milestone: str
     code: str = ""
     shipped: bool = False
+    near: bool = False
 
 
 Mention: TypeAlias = Section | Entry
@@ -193,9 +208,31 @@ class Roadmap:
     listed: list[Milestone] = attrs.field(factory=list[Milestone])
     unclosed: int = -1
 
-    def current(self, preferred: str = "") -> Milestone | None:
-        """Return the milestone in progress: marked so, else *preferred*, else the next, else the last."""
-        return current_milestone(self.milestones, self.listed, preferred)
+    def current(self, version: str = "") -> Milestone | None:
+        """Return the milestone *version*, by default the one in progress as far as the roadmap shows it."""
+        standing = self.standing(Evidence(version=version))
+        found = next((one for one in standing.milestones if one.version == version), None)
+        return found if found and not found.shipped else standing.running
+
+    def standing(self, evidence: Evidence) -> Standing:
+        """Return the milestones, and the one in progress by the roadmap and the *evidence* of other files."""
+        alive = [one for one in self.mentions() if not one.shipped and not is_backlog(one.number)]
+        owners: dict[str, str] = {}
+        if at := next((one for one in alive if one.number == evidence.phase and not one.near), None):
+            owners["the phase that STATE.md names"] = at.milestone
+        begun = sorted(alive, key=lambda one: phase_order(one.number))
+        if at := next((one for one in begun if not self.is_complete(one)), None):
+            owners[OPEN] = at.milestone
+        elif begun:
+            owners["the last phase"] = begun[-1].milestone
+        named = {
+            "a heading of ROADMAP.md": self.milestones,
+            "the list in ROADMAP.md": self.listed,
+            "what ROADMAP.md folds": self.folded,
+        }
+        standing = standing_of(named, evidence, owners)
+        is_known = standing.running and standing.running in standing.milestones
+        return standing if alive or is_known else attrs.evolve(standing, running=None)
 
     def mentions(self) -> tuple[Mention, ...]:
         """Return every mention of a phase: sections, then the checklist, then tables of phases.
@@ -208,13 +245,17 @@ class Roadmap:
         return (*self.sections, *self.entries, *in_tables)
 
     def phases(self, milestone: Milestone | None) -> Iterator[Mention]:
-        """Yield each phase of a milestone once, and those outside of all milestones; no backlog."""
-        wanted = ("", milestone.version) if milestone else ("",)
+        """Yield each phase of a milestone once, and those outside of all milestones; no backlog.
+
+        A milestone that the roadmap does not name has those that only follow the heading of another one.
+        """
+        alive = [one for one in self.mentions() if not one.shipped and not is_backlog(one.number)]
+        version = milestone.version if milestone else ""
+        named = any(one.milestone == version and not one.near for one in alive)
         seen: set[str] = set()
-        for mention in self.mentions():
-            if mention.shipped or mention.number in seen or is_backlog(mention.number):
-                continue
-            if mention.milestone in wanted:
+        for mention in alive:
+            own = mention.milestone in ("", version) or (mention.near and version and not named)
+            if own and mention.number not in seen:
                 seen.add(mention.number)
                 yield mention
 
@@ -227,8 +268,11 @@ class Roadmap:
         return last_mention(self.entries, number)
 
     def row(self, number: str) -> Row | None:
-        """Return the progress row of a phase."""
-        return next((row for row in reversed(self.rows) if row.number == number), None)
+        """Return the progress row of a phase, preferably the one that names its milestone."""
+        same = [row for row in self.rows if row.number == number]
+        mention = self.section(number) or self.entry(number)
+        own = [row for row in same if mention and row.text("milestone") == mention.milestone]
+        return next(reversed(own or same), None)
 
     def is_complete(self, mention: Mention) -> bool:
         """Return whether a place says that a phase is complete: checkbox, heading, ``Status``, progress row.
@@ -310,8 +354,43 @@ def parse_roadmap(text: str) -> Roadmap:
     parser = _Parser(Roadmap(lines=[line.rstrip("\r") for line in text.split("\n")]))
     for at, line in enumerate(parser.roadmap.lines):
         parser.read_line(at, line.rstrip())
-    parser.roadmap.unclosed = parser.fence if parser.fence >= 0 else parser.outermost_details
-    return parser.roadmap
+    roadmap = parser.roadmap
+    roadmap.unclosed = parser.fence if parser.fence >= 0 else parser.outermost_details
+    claims = _claims(roadmap)
+    roadmap.sections = [_claimed(roadmap, one, claims) for one in roadmap.sections]
+    roadmap.entries = [_claimed(roadmap, one, claims) for one in roadmap.entries]
+    roadmap.table_entries = [_claimed(roadmap, one, claims) for one in roadmap.table_entries]
+    return roadmap
+
+
+def _claims(roadmap: Roadmap) -> dict[str, set[str]]:
+    """Return the milestones that name a phase as theirs, by number: by a heading, a list or a table."""
+    claims: dict[str, set[str]] = {}
+    milestones = [*roadmap.milestones, *roadmap.folded, *roadmap.listed]
+    versions = [one.version for one in milestones]
+    for one in milestones:
+        for number in one.phases:
+            claims.setdefault(number, set()).add(one.version)
+    for row in roadmap.rows:
+        if named := milestone_of(row.text("milestone")):
+            claims.setdefault(row.number, set()).add(same_version(named.version, versions))
+    mentions: list[Mention] = [*roadmap.sections, *roadmap.entries]
+    for mention in mentions:
+        if not mention.near:
+            claims.setdefault(mention.number, set()).add(mention.milestone)
+    return claims
+
+
+def _claimed(roadmap: Roadmap, mention: SomeMention, claims: Mapping[str, set[str]]) -> SomeMention:
+    """Return the mention with the milestone that claims its phase, if it is in no milestone's own part."""
+    if mention.shipped or not mention.near:
+        return mention
+    whole = re.match(r"\d+", mention.number)
+    found = claims.get(mention.number) or claims.get(whole[0] if whole else "", set())
+    over = {one.version for one in (*roadmap.milestones, *roadmap.folded, *roadmap.listed) if one.shipped}
+    # A number may be used again: a shipped milestone has only the phases that are complete.
+    found = found - over or (found if roadmap.is_complete(mention) else set())
+    return attrs.evolve(mention, milestone=next(iter(found)), near=False) if len(found) == 1 else mention
 
 
 @attrs.define
@@ -322,8 +401,9 @@ class _Parser:
     fence: int = -1  # the line of the code fence that is open
     details: int = 0  # how many <details> are open
     outermost_details: int = -1
-    milestone: str = ""
-    milestone_outside: str = ""  # the milestone to return to after </details>
+    above: list[tuple[int, Milestone]] = attrs.field(factory=list[tuple[int, Milestone]])  # open headings
+    last: str = ""  # the last milestone with a heading
+    folded: str = ""  # the milestone that <details> fold
     shipped: bool = False
     heading: str = ""
     columns: dict[str, int] = attrs.field(factory=dict[str, int])
@@ -348,42 +428,67 @@ class _Parser:
         if line.endswith("</details>"):
             self.details = max(0, self.details - 1)
             if not self.details:
-                self.milestone, self.outermost_details = self.milestone_outside, -1
+                self.folded, self.outermost_details = "", -1
         self._read_row(at, line)
+        for version in [] if self.details else _ARCHIVE_LINK.findall(line):
+            known = [one.version for one in (*self.roadmap.listed, *self.roadmap.milestones)]
+            if same_version(version, known) not in known:
+                named = Milestone(version=version, name="", shipped=False, running=False)
+                self.roadmap.listed.append(named)
         self._check_size(at)
 
     def _read_tag(self, at: int, line: str) -> None:
         if re.match(r"\s*<details\b", line, re.IGNORECASE):
             if not self.details:
-                self.milestone_outside, self.outermost_details = self.milestone, at
+                self.outermost_details = at
             self.details += 1
             self.shipped = True
         if (summary := _SUMMARY.search(line)) and self.details and (named := milestone_of(summary[1])):
             # A milestone may be folded while it is in progress; only then its summary says so.
-            self.milestone, self.shipped = named.version, not named.running
+            self.folded, self.shipped = named.version, not named.running
             milestone = attrs.evolve(named, shipped=self.shipped)
             (self.roadmap.folded if self.shipped else self.roadmap.milestones).append(milestone)
 
     def _read_heading(self, at: int, line: str) -> None:
         if match := PHASE_HEADING.match(line):
             name = match["name"] or ""
+            milestone = self._milestone(len(match["hashes"]))
             section = Section(
                 line=at,
                 end=self._end_of_section(at, len(match["hashes"])),
                 number=normal_phase(match["number"] or match["bracketed"]),
                 name=prose(_STATE.sub("", name)),
                 done=bool(_DONE.search(name)),
-                milestone=self.milestone,
+                milestone=milestone or self.last,
                 code=match["code"] or "",
                 shipped=self.details > 0 and self.shipped,
+                near=not milestone,
             )
             self.roadmap.sections.append(section)
         elif heading := HEADING.match(line):
             self.heading = heading[2].strip().lower()
-            is_milestone_level = len(heading[1]) in (2, 3) and not self.details
-            if is_milestone_level and (named := milestone_of(heading[2])):
-                self.milestone = named.version
+            level = len(heading[1])
+            if not self.details:
+                self.above = [one for one in self.above if one[0] < level]
+            if level in (2, 3) and not self.details and (named := milestone_of(heading[2])):
+                self.above.append((level, named))
+                if begins_milestone(heading[2].strip()):
+                    self.last = named.version
+                    self.roadmap.milestones.append(named)
+
+    def _milestone(self, level: int = 7) -> str:
+        """Return the milestone that the current line is a part of, empty if it is in none.
+
+        A heading that only mentions a version ("Phases of v1.1") is about a milestone if phases are below it.
+        """
+        if self.folded:
+            return self.folded
+        for above, named in reversed(self.above):
+            if named not in self.roadmap.milestones and level > above:
                 self.roadmap.milestones.append(named)
+            if named in self.roadmap.milestones:
+                return named.version
+        return ""
 
     def _end_of_section(self, at: int, level: int) -> int:
         lines = self.roadmap.lines
@@ -401,19 +506,23 @@ class _Parser:
             name, _, text = match[5].partition("**")
             if not text:
                 name, _, text = re.sub(r"\s*\(\d+/\d+ plans?\)", "", name).partition(" — ")
+            milestone = self._milestone()
             entry = Entry(
                 line=at,
                 number=normal_phase(match[4]),
                 name=prose(name),
                 text=prose(re.sub(r"^\s*[-—–:]\s*", "", text)),
                 ticked=match[2] in "xX",
-                milestone=self.milestone,
+                milestone=milestone or self.last,
+                near=not milestone,
                 code=code[1] if (code := re.search(rf"\[({CODE})\]", match[3])) else "",
                 shipped=self.details > 0 and self.shipped,
             )
             self.roadmap.entries.append(entry)
-        elif self.heading == "milestones" and not self.details and (named := listed_milestone(line)):
-            self.roadmap.listed.append(named)
+        elif self.heading.endswith("milestones") and not self.details and (named := listed_milestone(line)):
+            # "## Shipped Milestones" says for all of its lines what they are.
+            shipped = named.shipped or (not named.running and says_shipped(self.heading))
+            self.roadmap.listed.append(attrs.evolve(named, shipped=shipped))
 
     def _read_row(self, at: int, line: str) -> None:
         row = [cell.strip() for cell in cells(line)]
@@ -442,13 +551,15 @@ class _Parser:
         if self.columns:
             self.roadmap.rows.append(found)
         if 0 < self.name_column < len(row) and match.end() == len(first):
+            milestone = self._milestone()
             entry = Entry(
                 line=at,
                 number=found.number,
                 name=prose(row[self.name_column].strip("* ")),
                 text="",
                 ticked=any(map(says_complete, row[1:])),
-                milestone=self.milestone,
+                milestone=milestone or self.last,
+                near=not milestone,
                 shipped=self.details > 0 and self.shipped,
             )
             self.roadmap.table_entries.append(entry)
@@ -555,7 +666,7 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
             f"- [ ] **Phase {phase.number}: {title(phase.name)}** - {inline(phase.goal)}" for phase in phases
         ),
         "## Phase Details",
-        *("\n".join(_render_details(phase)) for phase in phases),
+        *("\n".join(phase_section(phase, nothing="Nothing (first phase)")) for phase in phases),
         "## Progress",
         f"**Execution Order:**\nPhases execute in numeric order: {order}",
         "| Phase | Plans Complete | Status | Completed |\n|-------|----------------|--------|-----------|\n"
@@ -565,12 +676,15 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
     return document(parts)
 
 
-def _render_details(phase: PlannedPhase) -> Iterator[str]:
+def phase_section(phase: PlannedPhase, *, level: int = 3, code: str = "", nothing: str) -> Iterator[str]:
+    """Yield the lines of a phase's section; *nothing* is what it says if it depends on no other phase."""
+    named = f"[{code}] {padded(phase.number)}" if code else f"Phase {phase.number}"
     needed = ", ".join(f"Phase {number}" for number in phase.depends_on)
-    yield f"### Phase {phase.number}: {title(phase.name)}"
+    yield f"{'#' * level} {named}: {title(phase.name)}{' (INSERTED)' if phase.inserted else ''}"
     yield f"**Goal**: {inline(phase.goal)}"
-    yield f"**Depends on**: {needed or 'Nothing (first phase)'}"
+    yield f"**Depends on**: {needed or nothing}"
     yield f"**Requirements**: {', '.join(map(inline, phase.requirements)) or 'None'}"
-    yield "**Success Criteria** (what must be TRUE):"
+    if phase.criteria:
+        yield "**Success Criteria** (what must be TRUE):"
     yield from (f"  {i}. {inline(text)}" for i, text in enumerate(phase.criteria, start=1))
     yield "**Plans**: TBD"

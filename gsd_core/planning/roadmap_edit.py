@@ -7,10 +7,12 @@ people wrote. :mod:`.roadmap` describes the format.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from gsd_core.errors import PlanningError
 from gsd_core.model.counts import counted
-from gsd_core.model.ids import padded, phase_order
+from gsd_core.model.ids import normal_phase, padded, phase_order
 
 from .changes import ListPlans, TickPhase, TickPlan
 from .markdown import Lines, inline, set_cell, title
@@ -30,11 +32,18 @@ from .roadmap import (
     plan_lines,
 )
 
-_PLAN_COUNT = re.compile(r"(?:TBD|\[.*\]|\d+(?:/\d+)? plans?(?: (?:executed|complete))?|)$", re.IGNORECASE)
+Count: TypeAlias = tuple[int, int]
+"""How many plans of a phase are executed, and how many are written."""
+# "2 plans", "1/2 plans executed", "3 plans in 2 waves", "2/3", "TBD"
+_PLAN_COUNT = re.compile(
+    r"(?:TBD|\[.*\]|)$|(?P<done>\d+/)?(?P<total>\d+)(?P<noun> plans?\b)?(?P<rest>.*)$", re.IGNORECASE
+)
+_DONE = re.compile(r"\d+(?= (?:complete|executed|done)\b)", re.IGNORECASE)
+_SHARE = re.compile(r"\d+(\s*/\s*)(?:\d+|TBD|\?)")
 _BOX = re.compile(r"(\[)[ xX](\])")
 
 
-def list_plans(text: str, change: ListPlans) -> str:
+def list_plans(text: str, change: ListPlans, counts: Mapping[str, Count] | None = None) -> str:
     """Add the plans that are not listed yet; one replaces a placeholder (``TBD``) of the same id.
 
     A phase that only the checklist or a table names gets a section first: GSD reads plans nowhere
@@ -53,10 +62,10 @@ def list_plans(text: str, change: ListPlans) -> str:
             lines[known[identity].line] = line
     if new:
         _insert_plans(lines, section, list(known.values()), new)
-    return _update_progress(str(lines), change.phase, "Planned")
+    return _update_progress(str(lines), change.phase, "Planned", counts)
 
 
-def tick_plan(text: str, change: TickPlan) -> str:
+def tick_plan(text: str, change: TickPlan, counts: Mapping[str, Count] | None = None) -> str:
     """Tick the plan's line and count it; a list that lacks the plan gets it, but no list is created."""
     roadmap = parse_roadmap(text)
     section = _section(roadmap, change.phase)
@@ -64,13 +73,15 @@ def tick_plan(text: str, change: TickPlan) -> str:
         raise _unknown_phase(change.phase)
     lines = Lines.of(text)
     known = {plan.id: plan for plan in _plans_of(lines, section)} if section else {}
-    identity = _full_id(change.plan, change.phase)
+    # A plan whose file has a name of its own ("01-data-layer-PLAN.md" in phase 2) is counted, but not listed.
+    is_own = full_plan_id(change.plan, change.phase).startswith(f"{padded(change.phase)}-")
+    identity = _full_id(change.plan, change.phase) if is_own or counts is None else change.plan
     if identity in known:
         at = known[identity].line
         lines[at] = _BOX.sub(r"\1x\2", lines[at], count=1)
-    elif section and known:
+    elif section and known and is_own:
         _insert_plans(lines, section, list(known.values()), [f"- [x] {identity}-PLAN.md"])
-    return _update_progress(str(lines), change.phase, "In Progress")
+    return _update_progress(str(lines), change.phase, "In Progress", counts)
 
 
 def tick_phase(text: str, change: TickPhase) -> str:
@@ -191,23 +202,44 @@ def _plan_count_field(lines: Lines, section: Section) -> int:
     return 0
 
 
-def _update_progress(text: str, phase: str, status: str) -> str:
-    """Update the number of plans in the section, and the phase's row of the progress table."""
+def _update_progress(text: str, phase: str, status: str, counts: Mapping[str, Count] | None) -> str:
+    """Update the number of plans in the section, the checklist and the progress table.
+
+    A person's own words are kept, and numbers that are not known.
+    """
     roadmap, lines = parse_roadmap(text), Lines.of(text)
-    section, row = _section(roadmap, phase), roadmap.row(phase)
+    section, row, entry = _section(roadmap, phase), roadmap.row(phase), roadmap.entry(phase)
     plans = [plan for plan in _plans_of(lines, section) if not plan.placeholder] if section else []
-    if section and plans and (at := _plan_count_field(lines, section)):
+    listed = (sum(plan.ticked for plan in plans), len(plans))
+    done, total = listed if counts is None else counts.get(normal_phase(phase), (0, 0))
+    if section and total and (at := _plan_count_field(lines, section)):
         match = FIELD.match(lines[at])
-        # A person's own words in the field are kept: only a count or a placeholder is replaced.
-        if match and _PLAN_COUNT.match(match[2]):
-            done = sum(plan.ticked for plan in plans)
-            count = f"{done}/{len(plans)} plans executed" if done else counted(len(plans), "plan")
-            lines[at] = lines[at][: match.start(2)] + count
-    if row and plans:
-        _set_column(lines, row, "plans", f"{sum(plan.ticked for plan in plans)}/{len(plans)}")
-    if row and row.text("status").lower() in ("not started", "planned", "-", ""):
+        if match and (count := _PLAN_COUNT.match(match[2])):
+            lines[at] = lines[at][: match.start(2)] + _plan_count(count, done, total)
+    if entry and not entry.shipped and total:
+        lines[entry.line] = re.sub(r"\(\d+/\d+(?= plans?\))", f"({done}/{total}", lines[entry.line])
+    old = row.text("plans") if row else ""
+    # A row with its cells in other columns than the head says is left alone.
+    is_count = _SHARE.search(old) or re.fullmatch(r"\d*|[-–—]|TBD", old)
+    if row and total:
+        share = rf"{done}\g<1>{total}"
+        if _SHARE.search(old):
+            _set_column(lines, row, "plans", _SHARE.sub(share, old, count=1))
+        elif is_count:
+            _set_column(lines, row, "plans", f"{done}/{total}")
+    if row and is_count and row.text("status").lower() in ("not started", "planned", "-", ""):
         _set_column(lines, row, "status", status)
     return str(lines)
+
+
+def _plan_count(old: re.Match[str], done: int, total: int) -> str:
+    """Return the number of plans of a section in the form that it has."""
+    rest = old["rest"]
+    if rest is None or (old["noun"] and not old["done"] and not rest):
+        return f"{done}/{total} plans executed" if done else counted(total, "plan")
+    if not old["done"] and int(old["total"]) > total:
+        total = int(old["total"])  # it includes plans that are still to be written
+    return f"{f'{done}/' if old['done'] else ''}{total}{old['noun'] or ''}{_DONE.sub(str(done), rest)}"
 
 
 def _set_column(lines: Lines, row: Row, column: str, value: str) -> None:

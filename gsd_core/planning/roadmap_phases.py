@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-import attrs
-
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase, padded, phase_order
 
+from .changes import AddPhase
 from .markdown import Lines, cell, cells, inline, set_cell, title
 from .milestones import listed_milestone, milestone_of
+from .model import PlannedPhase
 from .numbers import TOKEN, is_backlog
 from .phases import no_such_phase
 from .renumber import Renumbering, in_list, in_ranges, is_plain, like
@@ -36,28 +36,18 @@ from .roadmap import (
     Section,
     check_names_phases,
     parse_roadmap,
+    phase_section,
 )
 from .roadmap_edit import place_for_section
 
 _ORDER = re.compile(rf"(?<=[ :]){TOKEN}(?:\s*(?:→|->)\s*{TOKEN})+\s*$")
 
 
-@attrs.frozen(kw_only=True)
-class NewPhase:
-    """A phase to add: its *number*, *name*, *goal* and dependencies; *inserted* ones are marked so."""
-
-    number: str
-    name: str
-    goal: str
-    depends_on: tuple[str, ...] = ()
-    inserted: bool = False
-
-
 def next_number(roadmap: Roadmap, preferred: str, on_disk: Iterable[str]) -> str:
     """Return the number of a phase at the end of the milestone in progress.
 
     It is larger than those of all phases that have not shipped, and of the phase folders *on_disk*.
-    *preferred* is the milestone that STATE.md names. Raises :class:`PlanningError` for other numbers.
+    *preferred* is the milestone in progress. Raises :class:`PlanningError` for other numbers.
     """
     phases = _phases_in_progress(roadmap, preferred)
     # A planned milestone may follow: its numbers are in use too.
@@ -102,7 +92,7 @@ def _named(phases: Sequence[Mention], number: str) -> Mention:
     raise no_such_phase(number, (phase.number for phase in phases), "no phase is in progress or due")
 
 
-def add_phase(text: str, new: NewPhase, preferred: str = "") -> str:
+def add_phase(text: str, new: PlannedPhase, preferred: str = "") -> str:
     """Add a phase to the milestone in progress, in the order of the numbers."""
     roadmap = parse_roadmap(text)
     siblings = _phases_in_progress(roadmap, preferred)
@@ -116,7 +106,9 @@ def add_phase(text: str, new: NewPhase, preferred: str = "") -> str:
         inserts.append((row + 1, [_row_line(lines, row, new)]))
     if any(not section.shipped for section in roadmap.sections) or not inserts:
         at, level = _place(roadmap, lines, before or siblings, new)
-        inserts.append((at, _spaced(lines, at, _section_lines(new, level, nearest.code))))
+        nothing = "Nothing (first phase)"
+        section = [*phase_section(new, level=level, code=nearest.code, nothing=nothing)]
+        inserts.append((at, _spaced(lines, at, section)))
     _extend_order(lines, nearest.number, new.number)
     for at, added in sorted(inserts, key=lambda one: -one[0]):
         lines.insert(at, added)
@@ -125,7 +117,34 @@ def add_phase(text: str, new: NewPhase, preferred: str = "") -> str:
     return edited
 
 
-def _place(roadmap: Roadmap, lines: Lines, before: Sequence[Mention], new: NewPhase) -> tuple[int, int]:
+def extend_milestone(text: str, change: AddPhase, milestone: str = "") -> str:
+    """Add the phase to ROADMAP.md; one of the same number and name is left as it is.
+
+    Raises :class:`PlanningError` if another phase has the number, or no milestone is in progress.
+    """
+    existing = [one for one in parse_roadmap(text).mentions() if one.number == change.number]
+    if same := [one for one in existing if not one.shipped]:
+        # Titles are written without asterisks and the like: compare words.
+        if _words(same[0].name) == _words(change.name):
+            return text
+        hint = "give it another number, then resume the run"
+        raise PlanningError(f"has a phase {change.number} already: {same[0].name!r}", path=PATH, hint=hint)
+    new = PlannedPhase(
+        number=change.number,
+        name=change.name,
+        goal=change.goal,
+        depends_on=change.depends_on,
+        requirements=change.requirements,
+        criteria=change.criteria,
+    )
+    return add_phase(text, new, milestone)
+
+
+def _words(name: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in name.lower()).split()
+
+
+def _place(roadmap: Roadmap, lines: Lines, before: Sequence[Mention], new: PlannedPhase) -> tuple[int, int]:
     """Return the line and the heading level for a section: after the last phase *before* that has one."""
     for sibling in reversed(before):
         section = roadmap.section(sibling.number)
@@ -139,7 +158,7 @@ def _place(roadmap: Roadmap, lines: Lines, before: Sequence[Mention], new: NewPh
     return place_for_section(roadmap, entry)
 
 
-def _nearest_open(entries: Sequence[Entry], siblings: Sequence[Mention], new: NewPhase) -> Entry | None:
+def _nearest_open(entries: Sequence[Entry], siblings: Sequence[Mention], new: PlannedPhase) -> Entry | None:
     """Return the entry of the milestone after which the new one is, else the first one's place."""
     numbers = {one.number for one in siblings}
     milestones = {one.milestone for one in siblings}
@@ -148,7 +167,7 @@ def _nearest_open(entries: Sequence[Entry], siblings: Sequence[Mention], new: Ne
     return max(before or found[:0], key=lambda entry: phase_order(entry.number), default=None)
 
 
-def _nearest_row(roadmap: Roadmap, siblings: Sequence[Mention], new: NewPhase) -> int | None:
+def _nearest_row(roadmap: Roadmap, siblings: Sequence[Mention], new: PlannedPhase) -> int | None:
     numbers = [one.number for one in siblings if phase_order(one.number) < phase_order(new.number)]
     for number in sorted(numbers, key=phase_order, reverse=True):
         if row := roadmap.row(number):
@@ -168,7 +187,7 @@ def _after_item(lines: Lines, at: int) -> int:
     return at
 
 
-def _entry_line(sibling: str, new: NewPhase) -> str:
+def _entry_line(sibling: str, new: PlannedPhase) -> str:
     match = CHECKLIST_LINE.match(sibling.rstrip())
     assert match is not None, "an entry is a line of the checklist"
     bold, dash = ("**", "-") if "**" in sibling[: match.start(4)] else ("", "—")
@@ -178,7 +197,7 @@ def _entry_line(sibling: str, new: NewPhase) -> str:
     return f"{head}: {title(new.name)}{bold}{inserted} {dash} {inline(new.goal)}"
 
 
-def _row_line(lines: Lines, at: int, new: NewPhase) -> str:
+def _row_line(lines: Lines, at: int, new: PlannedPhase) -> str:
     """Return a row like that in line *at*, for a phase that has not started."""
     head = at
     while head and cells(lines[head - 1]):
@@ -206,18 +225,6 @@ def _row_line(lines: Lines, at: int, new: NewPhase) -> str:
             value = "-"
         row = set_cell(row, index, value)
     return row
-
-
-def _section_lines(new: NewPhase, level: int, code: str) -> list[str]:
-    named = f"[{code}] {padded(new.number)}" if code else f"Phase {new.number}"
-    needed = ", ".join(f"Phase {number}" for number in new.depends_on)
-    return [
-        f"{'#' * level} {named}: {title(new.name)}{' (INSERTED)' if new.inserted else ''}",
-        f"**Goal**: {inline(new.goal)}",
-        f"**Depends on**: {needed or 'Nothing (first phase)'}",
-        "**Requirements**: TBD",
-        "**Plans**: TBD",
-    ]
 
 
 def _spaced(lines: Lines, at: int, new: list[str]) -> list[str]:
@@ -347,7 +354,7 @@ def _plan_id(plan: str, old: str, new: str) -> str:
 
 
 def _check(
-    before: Roadmap, after: Roadmap, change: Renumbering, new: NewPhase | None, preferred: str
+    before: Roadmap, after: Roadmap, change: Renumbering, new: PlannedPhase | None, preferred: str
 ) -> None:
     """Raise if the edited roadmap does not name the same phases: then it is read in an unforeseen way."""
     was, now = _described(before, change), _described(after, Renumbering(removed="", numbers={}))

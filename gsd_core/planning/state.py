@@ -4,12 +4,16 @@ The file has two dialects, often both at once: plain fields (``Phase: 1 of 3``) 
 and bold ones (``**Current Phase:** 01``) from GSD's tools. The writers of v1.20.5 matched only the
 bold ones, and so never updated a file made from their own template; we write both. Later versions add a
 frontmatter, which they rebuild from the body. A file gets no fields or sections that it does not have.
+
+A line keeps its form, and what a person added to it: only numbers, names and GSD's words for a state are
+replaced, and a number that is not known stays.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from gsd_core.model.ids import normal_phase, padded
 
@@ -17,6 +21,7 @@ from .changes import AddDecisions, AddQuickTask, SetPosition
 from .frontmatter import scalar
 from .markdown import Lines, inline, title
 from .model import PlannedPhase
+from .numbers import TOKEN, last_number
 from .renumber import Renumbering, like
 
 _PLAIN = re.compile(r"^(([A-Z][A-Za-z ]*):[ \t]*)(.*)$")
@@ -27,6 +32,8 @@ _TOTAL = re.compile(
 )
 PENDING_TODOS = "pending todos"
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
+Field: TypeAlias = str | Callable[[str], str]
+"""The new value of a field, or what makes it of the old one."""
 _NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
 
 
@@ -161,31 +168,35 @@ def _table_head(status: str) -> list[str]:
     return [f"| {' | '.join(names)} |", f"|{'|'.join('-' * (len(name) + 2) for name in names)}|"]
 
 
-def renumber_position(text: str, total: int, change: Renumbering) -> str:
+_TOTALS = re.compile(r"^(\s+total_phases:\s*|\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)\d+(.*)$")
+_CURRENT = re.compile(
+    r"^((?:current|active)_phase:\s*[\"']?|Phase:\s*|\s*\*\*Current Phase(?::\*\*|\*\*:)\s*"
+    r"|\*\*Current focus:\*\*\s*Phase )([\w.]+)( of )?(\d*)(.*)$",
+    re.IGNORECASE,
+)
+
+
+def renumber_position(text: str, was: Sequence[str], now: Sequence[str], change: Renumbering) -> str:
     """Set the number of phases, and give the current phase its new number; other fields stay.
 
-    A phase that is removed while it is the current one stays named: the next step sets the position.
+    *was* and *now* are the numbers of the milestone's phases before and after. A phase that is removed while
+    it is the current one stays named: the next step sets the position.
     """
     lines = Lines.of(text)
     start, end = section_lines(lines, "current position") or (0, len(lines))
-    body = _start_of_body(lines)
     for at in range(len(lines)):
-        if at < body:
-            if match := re.match(r"^(\s+total_phases:\s*)\d+\s*$", lines[at]):
-                lines[at] = f"{match[1]}{total}"
-            elif match := re.match(r"^((?:current|active)_phase:\s*[\"']?)([\w.]+)([\"']?\s*)$", lines[at]):
-                lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}"
-        elif start <= at < end and (match := re.match(r"^(Phase:\s*)([\w.]+)( of )\d+\b(.*)$", lines[at])):
-            lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}{total}{match[4]}"
-        elif match := re.match(r"^(\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)\d+(.*)$", lines[at]):
-            lines[at] = f"{match[1]}{total}{match[2]}"
-        elif match := re.match(
-            r"^(\s*\*\*Current Phase(?::\*\*|\*\*:)\s*)([\w.]+)( of )?(\d*)(.*)$", lines[at]
-        ):
-            count = f"{match[3]}{total}" if match[3] and match[4] else f"{match[3] or ''}{match[4]}"
-            lines[at] = f"{match[1]}{_moved(match[2], change)}{count}{match[5]}"
-        elif match := re.match(r"^(\*\*Current focus:\*\*\s*Phase )([\w.]+)(.*)$", lines[at], re.IGNORECASE):
-            lines[at] = f"{match[1]}{_moved(match[2], change)}{match[3]}"
+        if match := _TOTALS.match(lines[at]):
+            lines[at] = f"{match[1]}{len(now)}{match[2]}"
+        elif match := _CURRENT.match(lines[at]):
+            if match[1][0] == "P" and not start <= at < end:
+                continue  # a line of prose
+            number = _moved(match[2], change)
+            total = match[4]
+            if match[3] and total:
+                total = str(
+                    _total(int(total), number, (len(was), last_number(was)), (len(now), last_number(now)))
+                )
+            lines[at] = f"{match[1]}{number}{match[3] or ''}{total}{match[5]}"
     return str(lines)
 
 
@@ -194,32 +205,133 @@ def _moved(number: str, change: Renumbering) -> str:
     return like(number, change.of(normal)) if normal in change.numbers else number
 
 
-def _plain(change: SetPosition) -> dict[str, str]:
+def _plain(change: SetPosition) -> dict[str, Field]:
     return {
-        "phase": f"{change.phase} of {change.phases} ({inline(change.name)})",
-        "plan": f"{change.plan} of {change.plans} in current phase" if change.plans else "Not started",
-        "status": inline(change.status),
+        "phase": lambda old: _at_phase(old, change, of_total=True),
+        "plan": lambda old: _at_plan(old, change),
+        "status": lambda old: _in_state(old, change),
         "last activity": f"{change.date} — {inline(change.activity)}",
-        "progress": _bar(change.percent),
+        "progress": lambda old: _progress(old, change),
     }
 
 
-def _bold(change: SetPosition) -> dict[str, str]:
+def _bold(change: SetPosition) -> dict[str, Field]:
+    def number(value: int | None) -> Callable[[str], str]:
+        return lambda old: old if value is None else re.sub(r"^\d*", str(value), old.strip(), count=1)
+
+    def current_phase(old: str) -> str:
+        # Alone it is a number with a leading zero, as GSD writes it.
+        alone = re.fullmatch(TOKEN, old.strip()) or not re.match(r"(?:Phase )?\d", old)
+        return padded(change.phase) if alone else _at_phase(old, change)
+
+    def current_plan(old: str) -> str:
+        several = re.match(r"\d+ *(?:of|/)", old)
+        return _at_plan(old, change) if several else number(change.plan)(re.sub(r"^[^\d]*$", "", old))
+
     return {
-        "current focus": f"Phase {change.phase} — {inline(change.name)}",
-        "current phase": padded(change.phase),
+        "current focus": lambda old: _at_phase(old if re.match(r"Phase \d", old) else "", change, focus=True),
+        "current phase": current_phase,
         "current phase name": inline(change.name),
-        "total phases": str(change.phases),
-        "current plan": str(change.plan),
-        "total plans in phase": str(change.plans),
-        "status": inline(change.status),
-        "progress": _bar(change.percent),
+        "total phases": number(change.phases),
+        "current plan": current_plan,
+        "total plans in phase": number(change.plans),
+        "status": lambda old: _in_state(old, change),
+        "progress": lambda old: _progress(old, change),
         "last activity": change.date,
         "last activity description": inline(change.activity),
     }
 
 
-def _session(change: SetPosition) -> dict[str, str]:
+_POSITION = re.compile(
+    rf"(?P<word>(?:Phase\s+)?)(?P<number>{TOKEN})(?:/{TOKEN})*(?P<of>\s+of\s+(?P<total>\d+))?(?P<rest>.*)$"
+)
+# "(Login) — notes", "— Login (notes)", ": Login"
+_NAMED = re.compile(r"(\s*\()([^()]*)(\).*)$|(\s*(?:[—–:-]|--)\s*)([^(—–]*?)((?:\s*\(|\s+[—–]).*)?$")
+
+
+def _at_phase(old: str, change: SetPosition, *, of_total: bool = False, focus: bool = False) -> str:
+    """Return the line of the current phase: ``2 of 5 (Login) — new`` → ``3 of 5 (Find) — new``."""
+    name, match = inline(change.name), _POSITION.match(old.strip())
+    size = (change.phases or 0, change.last or 0)
+    if match is None:
+        total = f" of {_total(None, change.phase, size, size)}" if of_total and size[0] else ""
+        return f"Phase {change.phase} — {name}" if focus else f"{change.phase}{total} ({name})"
+    rest, number = match["rest"], like(match["number"], change.phase)
+    if normal_phase(match["number"]) != normal_phase(change.phase):
+        named = _NAMED.match(rest)
+        first = 1 if named and named[2] is not None else 4
+        rest = f"{named[first]}{name}{named[first + 2] or ''}" if named else f" ({name}){rest}"
+    of = match["of"] or ""
+    if of and size[0]:
+        of = of[: -len(match["total"])] + str(_total(int(match["total"]), change.phase, size, size))
+    return f"{match['word']}{number}{of}{_with_state(rest, change)}"
+
+
+def _total(old: int | None, phase: str, was: tuple[int, int], now: tuple[int, int]) -> int:
+    """Return the number after "of": the milestone's phases, or its last one if numbers count on from earlier.
+
+    *was* and *now* are that count and that number, before and after a change.
+    """
+    first = re.match(r"\d+", phase)
+    counts_on = first is not None and int(first[0]) > now[0]
+    return now[1] if now[1] and (counts_on or (old == was[1] and old != was[0])) else now[0]
+
+
+def _at_plan(old: str, change: SetPosition) -> str:
+    """Return the line of the plans: ``2 of 5 in current phase (2 complete, 3 remaining)``."""
+    done, total = change.plan, change.plans
+    if done is None or total is None:
+        return old
+    match = re.match(r"\d+(\s*(?:of|/)\s*)(?:\d+|TBD|\?)(.*)$", old.strip())
+    rest = match[2] if match else " in current phase"
+    if not total and rest.strip().lower() in ("", "in current phase"):
+        return "Not started"
+    rest = re.sub(r"\d+(?= (?:complete|done)\b)", str(done), rest)
+    rest = re.sub(r"\d+(?= (?:remaining|left)\b)", str(total - done), rest)
+    rest = rest if done == total else re.sub(rf"{_STATE.pattern}$", "", rest, flags=re.IGNORECASE)
+    return f"{done}{match[1] if match else ' of '}{total or 'TBD'}{rest}"
+
+
+# A percentage with a bar before it, in brackets or without: "[███░░] 60%", "######---- 60%".
+_PERCENT = re.compile(r"(?:\[(?P<bar>[^\]]*)\]\s*|(?P<bare>[^\w\s\[\]()|]{4,})\s+)?(?P<percent>\d{1,3})%")
+_COUNT = re.compile(r"(\d+)(\s*(?:/|of)\s*)(\d+)(?=\s+(?:[a-z]+ )?(plan|phase)s?\b)")
+
+
+def _progress(old: str, change: SetPosition) -> str:
+    if change.percent is None:
+        return old
+    if not (match := _PERCENT.search(old)):
+        return f"[{_bar(change.percent)}] {change.percent}%"
+    bar, percent = match["bar"] or match["bare"] or "", change.percent
+    if bar:
+        drawn = _bar(percent, bar)
+        bar = old[match.start() : match.start("percent")].replace(bar, drawn, 1)
+    rest = _COUNT.sub(lambda count: _counts(count, change), old[match.end() :])
+    return f"{old[: match.start()]}{bar}{percent}%{rest}"
+
+
+def _counts(count: re.Match[str], change: SetPosition) -> str:
+    phases = (change.phases_done, change.phases)
+    done, total = (change.done, change.all_plans) if count[4] == "plan" else phases
+    # More than there are include those of earlier milestones.
+    if done is None or total is None or int(count[1]) > done or int(count[3]) > total:
+        return count[0]
+    return f"{done}{count[2]}{total}"
+
+
+def _bar(percent: int, old: str = "░" * 10) -> str:
+    """Return a bar of the width and with the characters of the *old* one.
+
+    It is rounded, and full only at 100 %, as GSD draws it.
+    """
+    width = len(old)
+    alone = {"░": ("█", "░"), "-": ("#", "-")}.get(old[0], (old[0], "░"))
+    full, empty = (old[0], old[-1]) if old[0] != old[-1] else alone
+    done = width if percent >= 100 else max(0, min(width - 1, (percent * width + 50) // 100))
+    return full * done + empty * (width - done)
+
+
+def _session(change: SetPosition) -> dict[str, Field]:
     return {
         "last session": change.date,
         "last date": change.date,
@@ -235,6 +347,27 @@ STATUSES = {
     "all phases complete": ("completed", ""),
 }
 """The status in the frontmatter for one in the body, as GSD computes it, and the next action."""
+_WORDS = sorted({*STATUSES, *(status for status, _ in STATUSES.values()), "complete", "not started"}, key=len)
+# GSD's words for a state at the end of a line, "— EXECUTING" or "(not started)".
+_STATE = re.compile(rf"(?:(?:^|\s[—–-]+)\s*|\s*\()(?P<word>{'|'.join(_WORDS[::-1])})\)?\s*$", re.IGNORECASE)
+
+
+def _with_state(text: str, change: SetPosition) -> str:
+    """Return the end of a line with the state as it is now, if it has one."""
+    if not (match := _STATE.search(text)):
+        return text
+    word, status = match["word"], STATUSES.get(change.status.lower(), (change.status, ""))[0]
+    now = "complete" if status in ("verifying", "completed") else status
+    now = now.upper() if word.isupper() else now
+    return text[: match.start("word")] + now + text[match.end("word") :]
+
+
+def _in_state(old: str, change: SetPosition) -> str:
+    """Return the status, with what follows the old one: ``In progress — waits for a key``."""
+    match = re.match(rf"(?:{'|'.join(_WORDS[::-1])})(?=\s+[—–(-]|[,;])(.*)$", old.strip(), re.IGNORECASE)
+    return inline(change.status) + (match[1] if match else "")
+
+
 _KEY = re.compile(r"^([ \t]*)([a-z_]+):(?:[ \t]+(.*))?$")
 
 
@@ -279,19 +412,13 @@ def _as_number(phase: str) -> str | int:
     return int(phase) if phase.isdecimal() else phase
 
 
-def _bar(percent: int) -> str:
-    # As GSD draws it: rounded, and full only at 100 %.
-    done = 10 if percent >= 100 else max(0, min(9, (percent + 5) // 10))
-    return f"[{'█' * done}{'░' * (10 - done)}] {percent}%"
-
-
-def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[str, str]) -> None:
+def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[str, Field]) -> None:
     left = dict(values)
     for at in where:
         match = pattern.match(lines[at])
         if match and (value := left.pop(match[2].strip().lower(), None)) is not None:
             head = match[1] if match[1].endswith((" ", "\t")) else f"{match[1]} "
-            lines[at] = head + value
+            lines[at] = head + (value if isinstance(value, str) else value(match[3].rstrip()).rstrip())
 
 
 def section_lines(lines: Lines, title: str) -> tuple[int, int] | None:

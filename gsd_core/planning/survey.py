@@ -8,23 +8,35 @@ milestones, and counts files without reading them, so one broken plan hides noth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import list_below
+from gsd_core.files import list_below, read_start
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import normal_phase, phase_order
 
+from .changes import SetPosition
 from .config import read_config
 from .frontmatter import Frontmatter, read_frontmatter
 from .idea import read_idea, with_statements
 from .markdown import read_text
-from .milestones import Milestone, merged, milestone_of, same_version
+from .milestones import (
+    Evidence,
+    Milestone,
+    Standing,
+    begins_milestone,
+    merged,
+    milestone_of,
+    same_version,
+    says_shipped,
+)
 from .model import PhaseView, Planning
-from .numbers import TOKEN, is_backlog
+from .numbers import TOKEN, is_backlog, last_number
 from .phases import (
     MAX_KNOWN,
     Folder,
@@ -43,6 +55,7 @@ from .workstreams import PLANNING, refuse_workstream, workstreams
 
 ARCHIVE = ".planning/milestones"
 STATE = ".planning/STATE.md"
+MILESTONES = ".planning/MILESTONES.md"
 NONE_IN_PROGRESS = "is shipped: no milestone is in progress"
 """How ``Planning.idle`` ends if all milestones of the project have shipped."""
 
@@ -60,14 +73,14 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
     if folder == PLANNING:
         refuse_workstream(root)
     documents = read_documents(root, folder)
-    roadmap = parse_roadmap(documents.get("ROADMAP.md", ""))
+    sources = _sources(root, folder, documents)
     if "ROADMAP.md" in documents:
-        check_names_phases(roadmap)
-    state = state_of(documents)
-    milestone = roadmap.current(state.text("milestone"))
+        check_names_phases(sources.index)
+        documents["ROADMAP.md"] = sources.text
+    milestone, state = sources.standing.running, state_of(documents)
     idea = read_idea(root)
     statements = idea.statements if idea else ()
-    phases = _phases(root, folder, roadmap, milestone, _complete_in_state(state.body))
+    phases = _phases(root, folder, sources, _complete_in_state(state.body))
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
@@ -78,7 +91,8 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
         statements=statements,
         config=read_config(root),
         documents=documents,
-        idle="" if phases else _why_idle(root, folder, roadmap, documents),
+        idle="" if phases else _why_idle(root, folder, sources, documents),
+        note=sources.standing.note,
     )
 
 
@@ -113,14 +127,13 @@ def _complete_in_state(text: str) -> str:
     return normal_phase(at[1]) if is_complete else ""
 
 
-def _why_idle(root: Path, base: str, roadmap: Roadmap, documents: Mapping[str, str]) -> str:
+def _why_idle(root: Path, base: str, sources: _Sources, documents: Mapping[str, str]) -> str:
     """Return why a project has no phases; empty if there is not even a project."""
-    named = merged(roadmap.milestones, roadmap.folded, roadmap.listed)
-    archived = [milestone for milestone, _ in dict(_archived_roadmaps(root, base, [])).values()]
-    if open_ones := [one for one in named if not one.shipped]:
-        return f"{open_ones[0].version} has no phases yet"
-    if shipped := merged(named, archived):
-        return f"{shipped[-1].version} {NONE_IN_PROGRESS}"
+    standing = sources.standing
+    if standing.running:
+        return f"{standing.running.version} has no phases yet"
+    if any(one.shipped for one in standing.milestones):
+        return f"{standing.newest or standing.milestones[-1].version} {NONE_IN_PROGRESS}"
     found = [name for name in DOCUMENTS if name in documents]
     if base == PLANNING and "ROADMAP.md" not in documents and (names := workstreams(root)):
         return f"ROADMAP.md is missing, but there are workstreams: {', '.join(names[:MAX_KNOWN])}"
@@ -148,19 +161,99 @@ def joined(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def _phases(
-    root: Path, base: str, roadmap: Roadmap, milestone: Milestone | None, complete: str
-) -> tuple[PhaseView, ...]:
+@attrs.frozen(kw_only=True)
+class _Archive:
+    """A roadmap in ``milestones/``; *over*: it says that its milestone has shipped, or has no open phase."""
+
+    milestone: Milestone
+    path: str
+    text: str
+    roadmap: Roadmap
+    over: bool
+
+
+@attrs.frozen(kw_only=True)
+class _Sources:
+    """The roadmaps of a project, and where its milestones stand.
+
+    *index* is ROADMAP.md, and *roadmap* the one with the phases in progress: the same, or that at *path* in
+    ``milestones/``. *archives* are those of other milestones there, by version.
+    """
+
+    index: Roadmap
+    roadmap: Roadmap
+    text: str
+    path: str
+    archives: Mapping[str, _Archive]
+    standing: Standing
+
+    @property
+    def live(self) -> list[Mention]:
+        """The phases of the milestone in progress, without those that were archived and are still named."""
+        return [one for one in self.roadmap.phases(self.standing.running) if not self.is_archived(one)]
+
+    def is_archived(self, mention: Mention) -> bool:
+        """Whether a phase that ROADMAP.md still names belongs to a milestone that has shipped.
+
+        GSD's ``milestone complete`` copies the roadmap of a first milestone to the archive and leaves the
+        original as it is: its phases are those in the archive, and not in progress.
+        """
+        if (mention.milestone and not mention.near) or not self.roadmap.is_complete(mention):
+            return False
+        same = (mention.number, mention.name.lower())
+        named = (one for archive in self.archives.values() for one in archive.roadmap.mentions())
+        return any((one.number, one.name.lower()) == same for one in named)
+
+
+def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
+    index = parse_roadmap(documents.get("ROADMAP.md", ""))
+    known = [one.version for one in (*index.milestones, *index.folded, *index.listed)]
+    archives = dict(_archived_roadmaps(root, base, known))
+    evidence = _evidence(root, documents, archives.values())
+    standing = index.standing(evidence)
+    roadmap, text, path = index, documents.get("ROADMAP.md", ""), ""
+    running = standing.running.version if standing.running else ""
+    archive = archives.pop(running, None)  # there can be an early copy of a roadmap in progress
+    if archive and not any(index.phases(standing.running)):
+        # A project may keep the roadmap that it works on in milestones/, and only link it.
+        roadmap, text, path = archive.roadmap, archive.text, archive.path
+    return _Sources(index=index, roadmap=roadmap, text=text, path=path, archives=archives, standing=standing)
+
+
+_STATE_PHASE = re.compile(rf"^\W*(?:Current )?Phase\W*:\W*(?:Phase )?({TOKEN})", re.MULTILINE)
+_STATE_MILESTONE = re.compile(r"^\W*Milestone\W*:\W*(.+)$", re.MULTILINE)
+MAX_REFS = 1_000_000
+
+
+def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Archive]) -> Evidence:
+    """Return what STATE.md, MILESTONES.md, the archives and the tags say about milestones."""
+    state = state_of(documents)
+    line, phase = _STATE_MILESTONE.search(state.body), _STATE_PHASE.search(state.body)
+    named = milestone_of(line[1]) if line else None
+    version = state.text("milestone") or (named.version if named and not named.shipped else "")
+    headings = re.findall(r"^##+ (.+)$", documents.get("MILESTONES.md", ""), re.MULTILINE)
+    recorded = [one for text in headings if begins_milestone(text) and (one := milestone_of(text))]
+    archived = [one.milestone for one in archives]
+    over = {one.milestone.version for one in archives if one.over or one.milestone.version != version}
+    tags = {entry.name for entry in list_below(root, ".git/refs/tags")}
+    with suppress(OSError):
+        refs = read_start(root, ".git/packed-refs", MAX_REFS).decode("utf-8", "replace")
+        tags |= set(re.findall(r" refs/tags/(\S+)$", refs, re.MULTILINE))
+    return Evidence(
+        version=version,
+        name=state.text("milestone_name"),
+        phase=normal_phase(state.text("current_phase", "active_phase") or (phase[1] if phase else "")),
+        recorded=(*recorded, *archived),
+        kept=frozenset(tags | over),
+    )
+
+
+def _phases(root: Path, base: str, sources: _Sources, complete: str) -> tuple[PhaseView, ...]:
     folders = phase_folders(root, f"{base}/phases")
-    version = milestone.version if milestone else ""
-    archived = _archived_versions(root, base)
-    views = [
-        phase_view(root, roadmap, mention, folders, version)
-        for mention in roadmap.phases(milestone)
-        if not _archived_version(roadmap, mention, archived)
-    ]
+    version = sources.standing.running.version if sources.standing.running else ""
+    views = [phase_view(root, sources.roadmap, mention, folders, version) for mention in sources.live]
     # A dependency on a phase of a shipped milestone is met; only a number in use again is not dropped.
-    shipped = {mention.number for mention in roadmap.mentions() if mention.shipped}
+    shipped = {mention.number for mention in sources.roadmap.mentions() if mention.shipped}
     met = shipped - {view.number for view in views}
     return tuple(
         attrs.evolve(
@@ -170,26 +263,6 @@ def _phases(
         )
         for view in sorted(views, key=lambda view: phase_order(view.number))
     )
-
-
-def _archived_versions(root: Path, base: str) -> dict[tuple[str, str], str]:
-    """Return the milestones whose archived roadmaps name a phase, by the phase's number and name."""
-    found: dict[tuple[str, str], str] = {}
-    for version, (_, path) in _archived_roadmaps(root, base, []):
-        for mention in parse_roadmap(read_text(root, path)).mentions():
-            found[mention.number, mention.name.lower()] = version
-    return found
-
-
-def _archived_version(roadmap: Roadmap, mention: Mention, archived: Mapping[tuple[str, str], str]) -> str:
-    """Return the shipped milestone of a phase that ROADMAP.md still names, empty if it has not shipped.
-
-    GSD's ``milestone complete`` copies the roadmap of a first milestone to the archive and leaves the
-    original as it is: its phases are those in the archive, and not in progress.
-    """
-    if mention.milestone or not roadmap.is_complete(mention):
-        return ""
-    return archived.get((mention.number, mention.name.lower()), "")
 
 
 DiskStatus: TypeAlias = Literal[
@@ -227,6 +300,38 @@ class Surveyed:
 
 
 @attrs.frozen(kw_only=True)
+class Measure:
+    """How far a milestone is, by its files: its *phases*, those that ROADMAP.md marks as *complete*, its
+    written *plans*, and those that are *executed*. Every number that is shown or written comes from here."""
+
+    phases: int = 0
+    complete: int = 0
+    plans: int = 0
+    executed: int = 0
+
+    @property
+    def percent(self) -> int:
+        """How many percent of the written plans are executed, rounded as by GSD; 0 without plans."""
+        return int(100 * self.executed / self.plans + 0.5) if self.plans else 0
+
+    def __str__(self) -> str:
+        plans = f"{self.executed} of {counted(self.plans, 'written plan')} executed"
+        done = f"{self.complete} of {counted(self.phases, 'phase')} complete"
+        return f"{done}; {plans if self.plans else 'no plan written yet'}"
+
+
+def measure_of(phases: Iterable[Surveyed]) -> Measure:
+    """Return how far these phases of a roadmap are."""
+    found = tuple(phases)
+    return Measure(
+        phases=len(found),
+        complete=sum(phase.complete for phase in found),
+        plans=sum(phase.plans for phase in found),
+        executed=sum(phase.summaries for phase in found),
+    )
+
+
+@attrs.frozen(kw_only=True)
 class RoadmapPhase:
     """A phase as a roadmap names it: ROADMAP.md, or the archived one of a shipped milestone."""
 
@@ -250,15 +355,19 @@ class Survey:
     """The phases of all of a project's roadmaps, with their folders.
 
     *current* is the version of the milestone in progress, or of the last one, *complete* the phase of it that
-    STATE.md is at and calls complete. *folders* are by
-    milestone and phase number; those in ``phases/`` have the milestone ``""``. *base* is the folder with the
-    roadmap: ``.planning``, or that of a workstream.
+    STATE.md is at and calls complete; *newest* and *note* are those of its :class:`Standing`. *folders* are
+    by milestone and phase number; those in ``phases/`` have the milestone ``""``. *path* is that of the
+    roadmap with the phases in progress. *base* is the folder with the roadmap: ``.planning``, or that of a
+    workstream.
     """
 
     root: Path
     base: str = PLANNING
     milestones: tuple[Milestone, ...]
     current: str
+    newest: str
+    note: str
+    path: str
     roadmap_phases: tuple[RoadmapPhase, ...]
     complete: str = ""
     folders: Mapping[str, Mapping[str, Folder]] = attrs.field(repr=False)
@@ -267,6 +376,25 @@ class Survey:
         """Return the phases of the current milestone in order, or those of all milestones."""
         chosen = (phase for phase in self.roadmap_phases if every or phase.milestone == self.current)
         return tuple(self._surveyed(phase) for phase in chosen)
+
+    def counted(self, change: SetPosition) -> SetPosition:
+        """Return the position with the numbers that the files show; those that they do not are ``None``."""
+        phases = self.phases()
+        measure = measure_of(phases)
+        here = next((phase for phase in phases if phase.number == normal_phase(change.phase)), None)
+        # The plans of a complete phase without a folder have been moved away, and nobody can count them.
+        known = all(phase.folder or not phase.complete for phase in phases) if phases else False
+        return attrs.evolve(
+            change,
+            phases=measure.phases or None,
+            plan=here.summaries if here else None,
+            plans=here.plans if here else None,
+            percent=measure.percent if known else None,
+            last=last_number(one.number for one in phases) or None,
+            done=measure.executed if known else None,
+            all_plans=measure.plans if known else None,
+            phases_done=measure.complete if phases else None,
+        )
 
     def view(self, number: str) -> PhaseView:
         """Return a phase with its plans: of the current milestone, of another one, or only on disk.
@@ -335,18 +463,33 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
     """
     if base == PLANNING:
         refuse_workstream(root)
-    path = f"{base}/ROADMAP.md"
-    roadmap = parse_roadmap(read_text(root, path) if (root / path).exists() else "")
-    state = _readable_state(root, f"{base}/STATE.md")
-    running = _running(roadmap, state)
-    named = merged(roadmap.milestones, roadmap.folded, roadmap.listed, [running] if running else [])
-    archives = dict(_archived_roadmaps(root, base, [milestone.version for milestone in named]))
-    milestones = merged(named, [milestone for milestone, _ in archives.values()])
-    phases = _roadmap_phases(root, base, roadmap, milestones, running)
+    paths = {"ROADMAP.md": f"{base}/ROADMAP.md", "STATE.md": f"{base}/STATE.md", "MILESTONES.md": MILESTONES}
+    documents: dict[str, str] = {}
+    for name, path in paths.items():
+        # Of the three, only the roadmap must be readable: the others are further evidence.
+        with suppress(PlanningError) if name != "ROADMAP.md" else nullcontext():
+            documents[name] = read_text(root, path) if (root / path).exists() else ""
+    sources = _sources(root, base, documents)
+    standing = sources.standing
+    running = standing.running
+    live = {mention.number for mention in sources.live}
+    milestones = merged(standing.milestones, [running] if running else [])
+    listed = {number: one.version for one in milestones for number in one.phases}
+    found: dict[tuple[str, str], RoadmapPhase] = {}
+    for mention in sources.roadmap.mentions():
+        own = mention.number in live and not mention.shipped
+        version = "" if mention.near else mention.milestone
+        milestone = running.version if running and own else version or listed.get(mention.number, "")
+        if running and milestone == running.version and mention.shipped:
+            continue  # of an earlier milestone with the same version
+        if not is_backlog(mention.number) and (own or not sources.is_archived(mention)):
+            phase = RoadmapPhase(roadmap=sources.roadmap, mention=mention, milestone=milestone)
+            found.setdefault((milestone, mention.number), phase)
+    phases = list(found.values())
     in_roadmap = {phase.milestone for phase in phases}
-    for version, (_, path) in archives.items():
+    for version, archive in sources.archives.items():
         if version not in in_roadmap:
-            phases += _archived_phases(parse_roadmap(read_text(root, path)), version)
+            phases += _archived_phases(archive.roadmap, version)
     versions = [milestone.version for milestone in milestones]
 
     def order(phase: RoadmapPhase) -> tuple[int, tuple[tuple[int, str], ...]]:
@@ -357,65 +500,28 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
         root=root,
         base=base,
         milestones=milestones,
-        current=_current(phases, running, milestones),
+        current=running.version if running else "" if live else standing.newest or "".join(versions[-1:]),
+        newest=standing.newest,
+        note=standing.note,
+        path=sources.path or paths["ROADMAP.md"],
         roadmap_phases=tuple(sorted(phases, key=order)),
-        complete=_complete_in_state(state.body),
+        complete=_complete_in_state(state_of(documents).body),
         folders={"": phase_folders(root, f"{base}/phases")}
         | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},
     )
 
 
-def _readable_state(root: Path, path: str) -> Frontmatter:
-    """Return the frontmatter of STATE.md, empty if it cannot be read: the roadmap then decides alone."""
-    try:
-        return state_of({"STATE.md": read_text(root, path) if (root / path).exists() else ""})
-    except PlanningError:
-        return Frontmatter()
-
-
-def _running(roadmap: Roadmap, state: Frontmatter) -> Milestone | None:
-    """Return the milestone in progress, by the roadmap, else by STATE.md."""
-    version = state.text("milestone")
-    if (found := roadmap.current(version)) or not version or not roadmap.mentions():
-        return found
-    return Milestone(version=version, name=state.text("milestone_name"), shipped=False, running=True)
-
-
-def _roadmap_phases(
-    root: Path,
-    base: str,
-    roadmap: Roadmap,
-    milestones: Iterable[Milestone],
-    running: Milestone | None,
-) -> list[RoadmapPhase]:
-    """Return each phase of ROADMAP.md once; those outside of all milestones belong to the running one."""
-    listed = {number: one.version for one in milestones for number in one.phases}
-    archived = _archived_versions(root, base)
-    found: dict[tuple[str, str], RoadmapPhase] = {}
-    for mention in roadmap.mentions():
-        if _archived_version(roadmap, mention, archived):
-            continue
-        outside = running.version if running else listed.get(mention.number, "")
-        milestone = mention.milestone or outside
-        if not is_backlog(mention.number):
-            phase = RoadmapPhase(roadmap=roadmap, mention=mention, milestone=milestone)
-            found.setdefault((milestone, mention.number), phase)
-    return list(found.values())
-
-
 def _archived_phases(roadmap: Roadmap, version: str) -> Iterator[RoadmapPhase]:
     seen: set[str] = set()
     for mention in roadmap.mentions():
-        if mention.milestone in ("", version) and mention.number not in seen:
+        if (mention.near or mention.milestone in ("", version)) and mention.number not in seen:
             seen.add(mention.number)
             if not is_backlog(mention.number):
                 yield RoadmapPhase(roadmap=roadmap, mention=mention, milestone=version)
 
 
-def _archived_roadmaps(
-    root: Path, base: str, known: list[str]
-) -> Iterator[tuple[str, tuple[Milestone, str]]]:
-    """Yield the roadmaps in ``milestones/``: version, milestone and path."""
+def _archived_roadmaps(root: Path, base: str, known: list[str]) -> Iterator[tuple[str, _Archive]]:
+    """Yield the roadmaps in ``milestones/``, by version."""
     if base != PLANNING:
         return  # all workstreams share that folder, and its files do not say whose they are
     for entry in list_below(root, ARCHIVE):
@@ -423,16 +529,11 @@ def _archived_roadmaps(
         if not match or entry.kind != "file":
             continue
         path, version = f"{ARCHIVE}/{entry.name}", same_version(match[1], known)
-        head = read_text(root, path).split("\n")[:40]
+        text = read_text(root, path)
+        head, roadmap = text.split("\n")[:40], parse_roadmap(text)
         named = milestone_of(next((line.lstrip("# ") for line in head if line.startswith("#")), ""))
         name = named.name if named and named.version == version else ""
-        yield version, (Milestone(version=version, name=name, shipped=True, running=False), path)
-
-
-def _current(phases: list[RoadmapPhase], running: Milestone | None, milestones: tuple[Milestone, ...]) -> str:
-    """Return the running milestone's version; if all have shipped, the last one's."""
-    if running and (not running.shipped or any(phase.milestone == running.version for phase in phases)):
-        return running.version
-    if any(not phase.milestone for phase in phases):
-        return ""
-    return milestones[-1].version if milestones else ""
+        milestone = Milestone(version=version, name=name, shipped=False, running=False)
+        done = all(roadmap.is_complete(one) for one in roadmap.mentions() if not is_backlog(one.number))
+        over = done or any(map(says_shipped, head))
+        yield version, _Archive(milestone=milestone, path=path, text=text, roadmap=roadmap, over=over)

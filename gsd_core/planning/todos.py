@@ -7,16 +7,19 @@ under ``### Pending Todos``, one line each, as gsd-core renders them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from gsd_core.errors import PlanningError
 from gsd_core.files import kind_below, list_below
 from gsd_core.model.ids import slug
+from gsd_core.sanitize import safe_text
 
+from .edits import Edit, removing, writing
 from .frontmatter import read_frontmatter, scalar
 from .markdown import Lines, clean, inline, read_text
 from .state import PENDING_TODOS, section_lines
@@ -44,6 +47,17 @@ class Todo:
     def path(self) -> str:
         """The path of its file in the project."""
         return f"{FOLDER}/pending/{self.id}.md"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "area": self.area,
+            "severity": self.severity or None,
+            "created": self.created or None,
+            "path": self.path,
+        }
 
 
 def pending_todos(root: Path) -> tuple[Todo, ...]:
@@ -170,10 +184,21 @@ def _bullet(todo: Todo) -> str:
     return f"- [{day}] [{inline(todo.area)}] {title} — {link}"
 
 
-def state_with_todos(root: Path) -> str | None:
-    """Return STATE.md with the todos that are pending now; ``None`` if it stays as it is."""
-    if not (root / STATE).exists():
-        return None
-    text = read_text(root, STATE)
-    new = list_in_state(text, pending_todos(root))
-    return None if new == text else new
+def plan_todo(root: Path, asked: Mapping[str, Any], *, at: datetime) -> Edit:
+    """Plan to add a todo (``text``, ``area``), or to complete one (``done``); STATE.md lists what is left."""
+    left = list(pending_todos(root))
+    if done := str(asked.get("done") or ""):
+        todo, subject = find_todo(root, done), "complete"
+        left.remove(todo)
+        target = f"{FOLDER}/completed/{todo.id}.md"
+        text = completed_text(read_text(root, todo.path), at.date().isoformat())
+        operations = [*writing(root, target, text), removing(root, todo.path)]
+    else:
+        text = safe_text(str(asked.get("text") or ""))
+        todo, file = new_todo(root, text, area=str(asked.get("area") or ""), at=at)
+        left = sorted([*left, todo], key=lambda one: one.id)
+        operations, subject = [*writing(root, todo.path, file)], "capture"
+    if (root / STATE).exists():
+        operations += writing(root, STATE, list_in_state(read_text(root, STATE), left))
+    about = {**todo.to_json(), "pending": len(left)}
+    return Edit(subject=f"docs: {subject} todo - {todo.title}", operations=tuple(operations), about=about)

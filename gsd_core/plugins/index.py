@@ -11,12 +11,16 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class KnownPlugin:
-    """A plugin that can be installed: its *name* in GSD, its *package*, what it is *about*, its *hooks*."""
+    """A plugin that can be installed: its *name* in GSD, its *package*, what it is *about*, its *hooks*.
+
+    *published*: the package index has it, and it is ours. Until then, anybody could take its name there.
+    """
 
     name: str
     package: str
     about: str
     hooks: tuple[str, ...]
+    published: bool = False
 
 
 @cache
@@ -25,7 +29,11 @@ def known_plugins() -> tuple[KnownPlugin, ...]:
     text = files("gsd_core.plugins").joinpath("index.toml").read_text(encoding="utf-8")
     return tuple(
         KnownPlugin(
-            name=entry["name"], package=entry["package"], about=entry["about"], hooks=tuple(entry["hooks"])
+            name=entry["name"],
+            package=entry["package"],
+            about=entry["about"],
+            hooks=tuple(entry["hooks"]),
+            published=entry.get("published", False),
         )
         for entry in tomllib.loads(text)["plugin"]
     )

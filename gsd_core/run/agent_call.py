@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from decimal import Decimal
@@ -40,7 +40,7 @@ from gsd_core.model.agent import (
     ToolUse,
 )
 from gsd_core.model.checks import CheckResult
-from gsd_core.model.counts import dollars_text
+from gsd_core.model.counts import counted, dollars_text
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.model.usage import Cap, Pause, Stop, Usage
@@ -59,6 +59,7 @@ from .sandbox import Confinement
 from .timeouts import AgentTimeouts
 
 T = TypeVar("T")
+N = TypeVar("N", int, Decimal)
 
 MAX_COMPLAINTS = 2
 CALL_MARK = "GSD_CALL"
@@ -72,7 +73,7 @@ EVIDENCE_TOOLS: Mapping[str, tuple[str, ...]] = {
 }
 """The tools whose use is recorded, with the arguments that name their target."""
 MAX_ACTIVITY_LENGTH = 400
-_BUDGET_HINT = "raise --max-budget-usd and resume"
+_BUDGET_HINT = "raise the limit and resume"
 
 
 @attrs.define(kw_only=True)
@@ -157,11 +158,10 @@ class AgentCall:
             }
             if usage is not None:
                 self.used = self.used + usage
-                self.run.ledger.use(self.step, self.key, self.used)
                 data["usage"] = unstructure(usage)
             self.run.note(data, step=self.step, attempt=self.attempt)
         if usage is not None:
-            await self._while_agent_waits(_check_budget(self.run, self.step, None))
+            await self._while_agent_waits(_check_budget(self.run, self.step, key=self.key))
 
     async def confine(
         self,
@@ -205,12 +205,12 @@ class AgentCall:
     def environment(self) -> Mapping[str, str]:
         """See :class:`gsd_core.AgentHost`."""
         self.may_have_processes = True
-        return {"GSD_RUN": self.run.id, "GSD_STEP": self.step, CALL_MARK: self.mark}
+        return {"GSD_RUN": self.run.mark, "GSD_STEP": self.step, CALL_MARK: self.mark}
 
     @property
     def mark(self) -> str:
         """The value that identifies the processes of this call."""
-        return f"{self.run.id} {self.step} {self.key}"
+        return f"{self.run.mark} {self.step} {self.key}"
 
     def record_tool(self, use: ToolUse) -> None:
         """Remember that the agent may use a tool now, if that can count as evidence."""
@@ -393,14 +393,16 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     """Ask the agent once; its cost is recorded however the exchange ends."""
     # One at a time: of calls that begin at once, each would pass before another has reserved anything.
     async with call.run.opening:
-        cap = await _check_budget(call.run, call.step, task.limits.dollars)
-        if cap is not None and cap <= 0:
+        cap = await _check_budget(call.run, call.step, limit=task.limits.dollars)
+        if any(left is not None and left <= 0 for left in (cap.dollars, cap.turns)):
             raise Exhausted("a budget policy lets the next call spend nothing", hint=_BUDGET_HINT)
         # The reserve is the task's own limit: with the cap in it, every turn would seem to exceed the budget.
         _record_opened(call, task)
-    is_capped = cap is not None and (task.limits.dollars is None or cap < task.limits.dollars)
-    if is_capped:
-        task = attrs.evolve(task, limits=attrs.evolve(task.limits, dollars=cap))
+    own = task.limits
+    limits = attrs.evolve(
+        own, dollars=_lowest((own.dollars, cap.dollars)), turns=_lowest((own.turns, cap.turns))
+    )
+    task = attrs.evolve(task, limits=limits)
     names = " or ".join(map(repr, call.run.settings.agent))
     # New ones for each exchange: an agent that ignores its cancellation may leave a pause behind.
     call.timeouts = AgentTimeouts(idle=task.limits.idle, hard=task.limits.hard, who=f"the agent {names}")
@@ -434,11 +436,12 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     result = attrs.evolve(result, uses=tuple(call.tools))
     usage = result.usage if result.usage.turns else call.used
     _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
-    if result.ended == "dollars" and is_capped and cap is not None:
-        raise Exhausted(
-            f"the agent has used up the {dollars_text(cap)} that were left of the budget", hint=_BUDGET_HINT
-        )
     if result.ended in ("turns", "dollars"):
+        if getattr(limits, result.ended) != getattr(own, result.ended):
+            left = dollars_text(limits.dollars or Decimal(0))
+            left = left if result.ended == "dollars" else counted(limits.turns or 0, "turn")
+            reason = f"the agent has used up the {left} that were left of the budget"
+            raise Exhausted(reason, hint=_BUDGET_HINT)
         raise Permanent(f"the agent used up its {result.ended} before it was done")
     return result
 
@@ -478,19 +481,21 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
     return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))
 
 
-async def _check_budget(run: Run, step: str, reserve: Decimal | None) -> Decimal | None:
-    """Return the most that the next call may cost, if limited; raise ``Exhausted`` if the run may not go on.
+async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | None = None) -> Cap:
+    """Return the most that the next call may spend; raise ``Exhausted`` if the run may not go on.
 
-    ``Stop`` beats ``Pause``. *reserve* is what the next call may use. A policy that fails stops the run:
-    spending cannot be undone.
+    ``Stop`` beats ``Pause``. *limit* is the next call's own; after a turn, *key* is that of its call. A
+    policy that fails stops the run: spending cannot be undone.
     """
-    spend = run.ledger.spend(run.id, step, reserve)
+    spend = run.ledger.spend(
+        run.id, step, lambda scope: run.everywhere.used(scope, step), key=key, limit=limit
+    )
     outcomes = await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend)
     for outcome in outcomes:
         if outcome.error is not None:
             raise Exhausted(f"the budget policy {outcome.plugin!r} failed: {outcome.error}")
         if isinstance(outcome.value, Stop):
-            raise Exhausted(outcome.value.reason, hint=_BUDGET_HINT)
+            raise Exhausted(outcome.value.reason, hint=outcome.value.hint or _BUDGET_HINT)
     for outcome in outcomes:
         if isinstance(outcome.value, Pause):
             reason = outcome.value.reason
@@ -500,12 +505,15 @@ async def _check_budget(run: Run, step: str, reserve: Decimal | None) -> Decimal
             )
             inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)
             # The number of calls is part of the key: each pause is a new question.
-            [answer] = await ask(run, inquiry, step=step, key=f"budget {run.ledger.calls}")
+            [answer] = await ask(run, inquiry, step=step, key=f"budget {spend.calls}")
             if answer.chosen != ("Continue",):
                 raise Exhausted(reason, hint=_BUDGET_HINT)
-    return min(
-        (outcome.value.dollars for outcome in outcomes if isinstance(outcome.value, Cap)), default=None
-    )
+    caps = [outcome.value for outcome in outcomes if isinstance(outcome.value, Cap)]
+    return Cap(dollars=_lowest(cap.dollars for cap in caps), turns=_lowest(cap.turns for cap in caps))
+
+
+def _lowest(limits: Iterable[N | None]) -> N | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _record_opened(call: AgentCall, task: AgentTask) -> None:

@@ -31,6 +31,7 @@ from gsd_core.planning.changes import (
 from gsd_core.planning.config import get
 from gsd_core.planning.edit import apply_changes
 from gsd_core.planning.markdown import decoded
+from gsd_core.planning.survey import survey
 from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, safe_text
 
@@ -101,7 +102,10 @@ async def apply_result(run: Run, step: str) -> None:
 
 
 def _write(run: Run, result: StepResult) -> list[str]:
-    """Write the list of plans, the files, the other changes and a phase's tick, and return the paths."""
+    """Write the list of plans, the files, the other changes, a phase's tick and the position.
+
+    Return the paths.
+    """
     moved = [path for move in result.moved for path in (move.path, move.target)]
     for path in (*(file.path for file in result.files), *moved, *result.removed):
         _refuse_outside(run.root, path)
@@ -111,20 +115,24 @@ def _write(run: Run, result: StepResult) -> list[str]:
     for move in result.moved:
         _check_move(run.root, move)
     first = [change for change in result.changes if isinstance(change, ListPlans)]
-    last = [change for change in result.changes if isinstance(change, TickPhase)]
+    # The position is counted from the files, so it comes when all others are as they will be.
+    ticks = [change for change in result.changes if isinstance(change, TickPhase)]
+    last: list[Change] = [*ticks, *(change for change in result.changes if isinstance(change, SetPosition))]
     between = [change for change in result.changes if change not in first and change not in last]
     written = _change(run, first, {file.path for file in result.files})
     for file in result.files:
         run.effects.write(run.root / file.path, file.text)
         written.append(file.path)
-    written += _change(run, between)
+    # Again the list of plans: only now that the files are there, they are counted.
+    written += _change(run, [*first, *between])
     for move in result.moved:
         if inode_below(run.root, move.path):
             run.effects.move(move.path, move.target)
     for path in result.removed:
         run.effects.remove(path)
     written += [*moved, *result.removed]
-    written += _change(run, last)
+    for change in last:
+        written += _change(run, [change])
     return list(dict.fromkeys(written))
 
 
@@ -167,16 +175,21 @@ def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) ->
 
     They include files that were already changed before a crash, because the commit needs them too.
     """
+    if not changes:
+        return []
+    found = survey(run.root)
+    paths = {name: f".planning/{name}" for name in SHARED} | {"ROADMAP.md": found.path}
     texts = {
         name: _read(run.root, path)
-        for name in SHARED
-        if (path := f".planning/{name}") not in whole and (run.root / path).exists()
+        for name, path in paths.items()
+        if path not in whole and (run.root / path).exists()
     }
-    changed = apply_changes(texts, changes) if changes else {}
-    for name, text in changed.items():
-        decoded(text.encode(), f".planning/{name}")
-        run.effects.write(run.root / ".planning" / name, text)
-    return [f".planning/{_TARGETS[type(change)]}" for change in changes if _TARGETS[type(change)] in texts]
+    changes = [found.counted(one) if isinstance(one, SetPosition) else one for one in changes]
+    counts = {one.number: (one.summaries, one.plans) for one in found.phases() if one.plans}
+    for name, text in apply_changes(texts, changes, counts).items():
+        decoded(text.encode(), paths[name])
+        run.effects.write(run.root / paths[name], text)
+    return [paths[_TARGETS[type(change)]] for change in changes if _TARGETS[type(change)] in texts]
 
 
 def _read(root: Path, path: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import dropwhile
 from pathlib import PurePosixPath
 
 import attrs
@@ -202,14 +203,36 @@ def does_nothing(script: str) -> bool:
 
 
 def scripts_in(command: str) -> tuple[str, ...]:
-    """Return the shell scripts that *command* names by a relative path: ``sh check.sh``, ``./check``."""
-    words = re.findall(r"[\w@%+./-]+", command)
-    return tuple(word for word in words if word.endswith((".sh", ".bash")) or word.startswith("./"))
+    """Return the shell scripts that *command* runs by a relative path: ``sh check.sh``, ``./check``.
+
+    One that it only looks at is not among them: ``test -x check.sh``, ``grep -q foo check.sh``.
+    """
+    found: list[str] = []
+    for part in re.split(r"[;&|\n(){}`]+", command):
+        words = [*re.findall(r"(?<![\w@%+./=:-])[\w@%+./-]+(?![=\w])", part)]
+        while words and words[0] in _BEFORE_A_COMMAND:
+            # Their options, and the limit of `timeout`, are not a command.
+            words = list(dropwhile(re.compile(r"-|\d+\w?$").match, words[1:]))
+        if words and PurePosixPath(words[0]).name in _RUN_A_SCRIPT:
+            words = list(dropwhile(re.compile("-").match, words[1:]))
+        elif not words or (not words[0].startswith(("./", "../")) and "/" not in words[0]):
+            continue
+        found += [word for word in words[:1] if word.endswith((".sh", ".bash")) or word.startswith("./")]
+    return tuple(found)
+
+
+_BEFORE_A_COMMAND = frozenset(
+    {
+        *("if", "then", "else", "while", "until", "do", "time"),
+        *("exec", "command", "env", "nice", "nohup", "timeout"),
+    }
+)
+_RUN_A_SCRIPT = frozenset(["sh", "bash", "dash", "ksh", "zsh", ".", "source"])
 
 
 # Commands that cannot run
 
-_SHELL = r"^(?:/bin/sh|sh|zsh)(?::(?: -c:)?(?: line)? ?\d+)?: "
+_SHELL = r"^(?:\S*/)?(?:ba|z)?sh(?::(?: -c:)?(?: line)? ?\d+)?: "
 _NAMED = tuple(
     (re.compile(pattern, re.MULTILINE), problem)
     for pattern, problem in (

@@ -1,9 +1,10 @@
 """A throwaway checkout of HEAD: what a commit promises has to work without the rest of the user's folder.
 
-The checkout is a separate repository, in a private temporary folder. It shares the real repository's
-objects by ``objects/info/alternates``, so it costs only the files themselves, and nothing that runs in it can
-change the real history. Installed dependencies and local configuration, which are ignored on purpose, are
-linked in; a package that is installed there in editable mode is still read from the project's folder.
+The checkout is a separate repository, in a private temporary folder, and so is each submodule. It shares the
+real repository's objects by ``objects/info/alternates``, so it costs only the files themselves, and nothing
+that runs in it can change the real history. Installed dependencies and local configuration, which are ignored
+on purpose, are linked in; a package that is installed there in editable mode is still read from the project's
+folder.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import attrs
 
 from gsd_core.git import Git
 from gsd_core.git.command import Command
+from gsd_core.git.committed import GITLINK
+from gsd_core.git.history import existing_commits
 from gsd_core.git.repository import common_dir, head, is_repository, prefix, top
 from gsd_core.git.untrusted import refuse_filters
 from gsd_core.model.agent import Permission, ToolUse
@@ -134,12 +137,34 @@ def _head(git: Command) -> str | None:
 
 def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ...]]:
     """Check *commit* out below *outer*; return the folder that stands for the project's, and its places."""
+    original = top(git)
+    # With the original's name, because some tools name what they build after their folder.
+    folder = outer / (original.name or "tree")
+    refuse_filters(git)
+    _copy(git, folder, commit)
+    linked = list(_link_ignored(attrs.evolve(git, root=original), folder))
+    # A pattern such as "node_modules/" ignores a folder, but not a link to one.
+    exclude = folder / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_bytes(b"".join(b"/" + os.fsencode(path) + b"\n" for path in linked))
+    tree = folder / prefix(git)
+    tree.mkdir(parents=True, exist_ok=True)
+    found: list[Place] = []
+    for path in linked:
+        source = (original / path).resolve()
+        # An agent may have replaced the folder by a link to anywhere, and a place makes it visible.
+        if source.is_relative_to(original.resolve()):
+            # Dependencies are writable, because build tools keep caches in them.
+            found.append(Place(path=original / path, source=source, writable=source.is_dir()))
+    return tree, tuple(found)
+
+
+def _copy(git: Command, folder: Path, commit: str) -> None:
+    """Check *commit* out in *folder*, with the submodules that are filled in the repository of *git*."""
     # Not `git clone --shared`: it refuses shallow repositories and copies every ref, and it would run the
     # hooks of the user's template.
     shared, original = common_dir(git), top(git)
-    # With the original's name, because some tools name what they build after their folder.
-    folder = outer / (original.name or "tree")
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     here = attrs.evolve(git, root=folder)
     object_format = git("rev-parse", "--show-object-format")
     here("init", "--quiet", "--template=", f"--object-format={object_format}")
@@ -154,24 +179,20 @@ def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ..
     (own / "packed-refs").write_text(f"{refs}\n" if refs else "", encoding="utf-8")
     if (shared / "lfs").is_dir():
         here("config", "lfs.storage", str(shared / "lfs"))
-    refuse_filters(git)
     for one in git.trusted:
         here("config", one.key, one.value)
     here("checkout", "--quiet", "--force", "--detach", commit)
-    linked = list(_link_ignored(attrs.evolve(git, root=original), folder))
-    # A pattern such as "node_modules/" ignores a folder, but not a link to one.
-    (own / "info").mkdir(exist_ok=True)
-    (own / "info" / "exclude").write_bytes(b"".join(b"/" + os.fsencode(path) + b"\n" for path in linked))
-    tree = folder / prefix(git)
-    tree.mkdir(parents=True, exist_ok=True)
-    found: list[Place] = []
-    for path in linked:
-        source = (original / path).resolve()
-        # An agent may have replaced the folder by a link to anywhere, and a place makes it visible.
-        if source.is_relative_to(original.resolve()):
-            # Dependencies are writable, because build tools keep caches in them.
-            found.append(Place(path=original / path, source=source, writable=source.is_dir()))
-    return tree, tuple(found)
+    for line in here("ls-tree", "-r", "-z", commit).split("\0"):
+        about, _, path = line.partition("\t")
+        inner = attrs.evolve(git, root=original / path)
+        if not about.startswith(GITLINK) or not (inner.root / ".git").exists():
+            continue  # a file, or a submodule that the project does not have either
+        # What an agent made there may lead to any repository of the user.
+        places = common_dir(inner).resolve(), top(inner).resolve()
+        if places[0].is_relative_to(shared.resolve()) or places[0].is_relative_to(places[1]):
+            sha = about.split()[2]
+            if places[1] == inner.root.resolve() and existing_commits(inner, [sha]):
+                _copy(inner, folder / path, sha)
 
 
 def _link_ignored(git: Command, folder: Path) -> Iterator[str]:

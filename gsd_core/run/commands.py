@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.processes import end_marked
+from gsd_core.programs import find_program
 from gsd_core.sanitize import redact, sanitize
 
 from .check_output import does_nothing, flaw_in, scripts_in
@@ -31,6 +33,8 @@ READ_LIMIT = 1_000_000
 """Bytes of the output that are searched for the summaries of test runners: a workspace has many."""
 SCRIPT_LIMIT = 20_000
 """Bytes of a shell script that are read to see whether it does anything."""
+TRIES = 3
+"""How often a command is run that a signal from outside ends."""
 MARK = "GSD_CHECK"
 """The variable that marks the processes of one command, those too that leave its process group."""
 PASSED_ON = (
@@ -82,7 +86,11 @@ async def check(
     if not isinstance(verdict, Allow):
         refused = f"refused: {verdict.reason}"
         return CheckResult(command=command, exit=None, output=refused, unusable=f"it was {refused}")
-    shell = ("/bin/sh", "-c", command)
+    bash = shutil.which("bash", path="/bin:/usr/bin") or find_program("bash", tree)
+    if bash is None:
+        return CheckResult(command=command, exit=None, unusable="bash, which runs checks, is not installed")
+    # The policies and all that judges a check read it as bash does, so another shell must not run it.
+    shell = (str(bash), "--noprofile", "--norc", "-c", command)
     try:
         async with gate.sandbox.around(tree, places=places, new_home=True) as inside:
             ran = await run_inside(inside, shell, environment(gate.mark), limit)
@@ -103,7 +111,24 @@ class Ran:
 async def run_inside(
     inside: Confinement, command: Sequence[str], variables: Mapping[str, str], limit: timedelta
 ) -> Ran:
-    """Run *command* to its end, within *limit*, and leave no process of it behind."""
+    """Run *command* to its end, within *limit*, and leave no process of it behind.
+
+    One that is ended by a signal that others send is run again: a person or the system may have ended it, and
+    that says nothing about the project. If it happens each time, it is the command's own result.
+    """
+    ended = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
+    # A shell and a sandbox add 128 to the number.
+    names = {sign: number.name for number in ended for sign in (-number, 128 + number)}
+    for _ in range(TRIES):
+        ran = await _run_once(inside, command, variables, limit)
+        if ran.exit not in names:
+            return ran
+    return attrs.evolve(ran, problems=(*ran.problems, f"{names.get(ran.exit or 0)} ended it {TRIES} times"))
+
+
+async def _run_once(
+    inside: Confinement, command: Sequence[str], variables: Mapping[str, str], limit: timedelta
+) -> Ran:
     mark = uuid.uuid4().hex
     tail = _Tail()
     code: int | None = None

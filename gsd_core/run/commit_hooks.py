@@ -166,7 +166,7 @@ class _Hooks:
         if name not in self.found.names:
             return
         command = ("/bin/sh", "-c", SCRIPT, "sh", str(self.found.folder / name), *arguments)
-        ran = await run_inside(self.inside, command, environment(self.run.id), self.run.limits.check)
+        ran = await run_inside(self.inside, command, environment(self.run.mark), self.run.limits.check)
         if ran.exit != 0 and not may_fail:
             raise _refusal(name, ran.exit, ran.output, ran.problems)
 

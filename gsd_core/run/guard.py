@@ -128,9 +128,8 @@ async def check_seal(run: Run, *, step: str, attempt: int) -> tuple[str, ...]:
 async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     assert run.sealer is not None
     assert run.seal is not None
-    known = {
-        fact.data.get("commit") or "" for fact in run.journal.events(run=run.id, kinds=["task.committed"])
-    }
+    facts = run.journal.events(run=run.id, kinds=["task.committed"])
+    known = [commit for fact in facts if (commit := fact.data.get("commit"))]
     owned = run.owners > 0
     compare = partial(run.sealer.compare, run.seal, known, accepted=_protected(run), owned=owned)
     changes = await run.git.call(compare)
@@ -198,7 +197,9 @@ def _described(differences: Sequence[Difference]) -> str:
     listed = [one_line(difference.what, MAX_LENGTH) for difference in differences]
     if len(listed) > MAX_LISTED:
         listed = [*listed[:MAX_LISTED], f"and {len(listed) - MAX_LISTED} more"]
-    return f"while an agent worked, this was changed, which only the run may do: {'; '.join(listed)}"
+    return (
+        f"while an agent or a check worked, this was changed, which only the run may do: {'; '.join(listed)}"
+    )
 
 
 def _interference(run: Run, differences: Sequence[Difference], kept: str) -> Interference:
@@ -282,11 +283,11 @@ async def finish(run: Run) -> bool:
     kept = _open_seal(run)
     if kept is None:
         return False
-    known = {fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])}
+    known = [fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])]
     for fact in run.journal.events(run=run.id, kinds=["task.committing"]):
         keys = {"GSD-Run": run.id, "GSD-Step": fact.step, "GSD-Task": fact.data["task"]}
         if commit := await run.git.find(keys, since=fact.data["parent"]):
-            known.add(commit)
+            known.append(commit)
     until = (kept.seen + LATE).timestamp()
     compare = partial(run.sealer.compare, kept.seal, known, until=until, owned=kept.owned)
     changes = await run.git.call(partial(compare, accepted=kept.protects))
@@ -296,7 +297,10 @@ async def finish(run: Run) -> bool:
         _record_accepted(run, changes, step, attempt, owned=kept.owned)
     if not changes.differences:
         return False
-    where, _ = await _undo(run, kept.seal, changes, step, attempt)
+    where, problems = await _undo(run, kept.seal, changes, step, attempt)
+    if not problems:
+        # What changes from now on was changed by somebody else.
+        (run.sealer.store / SEAL).unlink(missing_ok=True)
     log.warning(
         "the last process was killed while an agent worked; undone: %s (kept in %s)",
         one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH),

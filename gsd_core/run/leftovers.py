@@ -31,7 +31,7 @@ SETTLED = timedelta(minutes=10)
 FOREIGN = timedelta(days=1)
 """How old the folder of another project's run has to be, whose lock is not ours to take."""
 
-UNOWNED = ("gsd-claude-*", "gsd-rehearsal-*", "gsd-index-*", "gsd-paths-*", "gsd-crash-*.txt")
+UNOWNED = ("gsd-claude-*", "gsd-rehearsal-*", "gsd-index-*", "gsd-crash-*.txt")
 """Names of temporary files without a process id in them. Old ones are named, not removed."""
 
 
@@ -106,9 +106,9 @@ def unowned_files() -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
-def leftover_processes(run_ids: Collection[str]) -> tuple[Process, ...]:
-    """Return this user's processes that carry the id of one of these runs; none of them should be active."""
-    return tuple(one for one in processes("GSD_RUN") if one.mark in run_ids and one.pid != os.getpid())
+def leftover_processes(marks: Collection[str]) -> tuple[Process, ...]:
+    """Return this user's processes that carry one of these marks of runs; none of them should be active."""
+    return tuple(one for one in processes("GSD_RUN") if one.mark in marks and one.pid != os.getpid())
 
 
 def _drafts(root: Path) -> Iterator[Path]:

@@ -26,9 +26,8 @@ from gsd_core.model.question import Inquiry, Option, Question, answer_command
 
 from .apply import apply_result
 from .branching import enter_branch
+from .edits import consume_handoff, take_requests
 from .gates import confirm
-from .handoffs import consume_handoff
-from .phase_edits import take_requests
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import Run
@@ -125,6 +124,9 @@ def _unanswered(item: Escalate) -> End:
     }
     code = exit_of(item.failure)
     message = item.failure.message if item.failure else without_failure[item.cause]
+    if code == ExitCode.EXHAUSTED and item.failure and item.failure.hint:
+        # Which limit to raise; who only reads the last line has no question about it.
+        message += f" ({item.failure.hint})"
     return End(
         outcome="budget" if code == ExitCode.EXHAUSTED else "failed",
         exit=code,

@@ -39,6 +39,7 @@ def notes_of(run: Run) -> tuple[str, ...]:
         *_from_agents(run),
         *_claimed(run.state),
         *_edited(run.state),
+        *_unconfined([fact.data for fact in run.journal.events(run=run.id, kinds=["run.opened"])]),
         *_not_loaded(missing),
         *_left(sorted(set(left))),
         *_deferred(_still_deferred(run)),
@@ -115,6 +116,13 @@ def _edited(state: State) -> Iterable[str]:
     if plans := state.edited_plans:
         verb = "plan {} was" if len(plans) == 1 else "plans {} were"
         yield f"{verb.format(some_of(plans, MAX_NAMED))} edited by hand"
+
+
+def _unconfined(opened: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    """Say whether processes of the run had no sandbox; earlier versions did not record it."""
+    without = sum(not data["sandbox"].get("name") for data in opened if data.get("sandbox"))
+    if without:
+        yield f"it ran {'in part ' if without < len(opened) else ''}without a sandbox"
 
 
 def _not_loaded(names: Sequence[str]) -> Iterable[str]:

@@ -56,7 +56,7 @@ class StepGate:
     @property
     def mark(self) -> str:
         """The mark of permitted commands' processes, by which recovery finds them after a crash."""
-        return self.run.id
+        return self.run.mark
 
     @property
     def sandbox(self) -> Sandbox:

@@ -35,6 +35,7 @@ from gsd_core.planning.config import CONFIG, read_config
 from gsd_core.planning.config_keys import validate_config
 from gsd_core.planning.idea import parse_idea, read_idea
 from gsd_core.planning.model import Planning
+from gsd_core.planning.next_milestone import next_phase_number
 from gsd_core.planning.roadmap import PATH as ROADMAP
 from gsd_core.planning.survey import ARCHIVE, joined, read_planning
 from gsd_core.settings import RunSettings
@@ -47,6 +48,8 @@ from .runtime import RunRequest
 
 LIMIT_BYTES = 400_000
 SHOWN_PATHS = 5
+MOST_PHASES = {"quick": 5, "standard": 8, "comprehensive": 12}
+"""How many phases the built-in executor gives a new roadmap at most, by depth."""
 UNFINISHED = ("running", "waiting", "parked", "failed", "result")
 """The states of a step that an interruption leaves behind."""
 _BOM = b"\xef\xbb\xbf"
@@ -151,7 +154,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     if not settings.accept_branch:
         await _check_branch(request, git, last)
     await _check_planning_files(git, _unwritten(last))
-    if not request.asked:
+    if not request.options.only_asked:
         check_idea(request.root, request.idea, last.state, request.info.command)
     _check_phases(request, last.state)
     # After an interruption, the uncommitted changes are an agent's work. The run continues with them.
@@ -335,14 +338,25 @@ def _check_phases(request: RunRequest, state: State) -> None:
 
     A range such as ``2-99`` may go beyond the last phase, but has to include one that exists. The
     phases that the run already has are not refused one by one: the roadmap may have lost some since.
+    A roadmap that is still to be written, and paid for, has as many phases as its depth allows.
     """
-    known = [phase.number for phase in read_planning(request.root).phases]
-    wanted = request.options.phases
-    if wanted is None or not known:
+    root, wanted = request.root, request.options.phases
+    if wanted is None:
+        return
+    settings: RunSettings = request.settings.of(RunSettings)
+    known = [phase.number for phase in read_planning(root).phases]
+    has = f"the roadmap has {', '.join(known)}"
+    is_new = not known and not (root / ROADMAP).exists() and not any((root / ARCHIVE).glob("*"))
+    if is_new or milestone_to_start(root, request.idea, state, kept_idea(root)):
+        if settings.executors != ("native",):
+            return
+        first = int(next_phase_number(root))
+        known = [str(number) for number in range(first, first + MOST_PHASES[settings.depth])]
+        has = f"at depth {settings.depth}, a new roadmap has at most the phases {known[0]} to {known[-1]}"
+    if not known:
         return
     missing: list[str] = []
-    if wanted != state.options.phases:
-        settings: RunSettings = request.settings.of(RunSettings)
+    if is_new or wanted != state.options.phases:
         typed = [part.strip() for part in (settings.only or settings.phases).split(",")]
         single = [normal_phase(part) for part in typed if part and "-" not in part]
         missing = [number for number in single if number not in known]
@@ -351,6 +365,6 @@ def _check_phases(request: RunRequest, state: State) -> None:
     if missing:
         noun, verb = ("phase", "does") if len(missing) == 1 else ("phases", "do")
         raise ConfigError(
-            f"{noun} {', '.join(missing)} {verb} not exist; the roadmap has {', '.join(known)}",
-            hint=f"list the phases with: {request.info.command} phases",
+            f"{noun} {', '.join(missing)} {verb} not exist; {has}",
+            hint="choose others" if is_new else f"list the phases with: {request.info.command} phases",
         )

@@ -210,6 +210,7 @@ async def _wait_for_people(run: Run, inquiry: Inquiry, wait_for_inbox: timedelta
     try:
         await asyncio.wait({race, inbox}, return_when=asyncio.FIRST_COMPLETED)
         if inbox.done():
+            inbox.result()  # if the journal cannot be read
             if _unanswered(run, inquiry) == inquiry:
                 ids = _ids(inquiry)
                 raise Parked(f"the run pauses, and {', '.join(ids)} is not answered", ids)

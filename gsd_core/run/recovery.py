@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any
 
 from gsd_core.files import DRAFT
+from gsd_core.git import Git
 from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
 from gsd_core.machine.due import Settle
-from gsd_core.model.usage import Usage
+from gsd_core.machine.ledger import CALL_KINDS, Ledger
 from gsd_core.processes import end_marked, is_git_at_work
 
 from .runtime import Run
+from .spending import with_turns
 from .temporary import sweep_folders
 
 
@@ -25,50 +27,48 @@ async def end_leftovers(run: Run) -> dict[str, Any]:
     a process that still runs under an earlier run's id has no owner. The processes go first: the lock of
     a git that is still running is not stale.
     """
-    began = time.time()
-    ids = {record.run for record in run.journal.events(kinds=["run.opened"])}
-    ended = await asyncio.to_thread(end_marked, ids)
-    # A git that is killed in a commit leaves HEAD.lock or locks below refs, and every later commit fails;
+    marks = {run.journal.mark_of(record.run) for record in run.journal.events(kinds=["run.opened"])}
+    ended = await asyncio.to_thread(end_marked, marks)
     await asyncio.to_thread(sweep_folders, run.root)
-    # index.lock alone is not enough. A git that the user started is left its lock.
-    locks = await run.git.sweep_locks(before=began, in_use=is_git_at_work)
-    # Drafts are files that a killed process was writing. They have not been used, and are written again.
-    pattern = "*".join(DRAFT)
-    drafts: set[Path] = set()
-    if not (run.root / ".planning").is_symlink():
-        drafts = {*(run.root / ".planning").rglob(pattern)}  # it follows no links below
-    drafts |= {run.root / path for path in await run.git.untracked() if PurePath(path).match(pattern)}
-    for draft in drafts:
-        draft.unlink(missing_ok=True)
+    locks = await remove_remains(run.git, run.journal.path.parent)
     lost = [step for step, record in run.state.steps.items() if record.status == "running"]
     # This process has opened the run already. Before that, the last one has to have closed it.
     openings = list(run.journal.events(run=run.id, kinds=["run.opened", "run.closed"]))
     crashed = len(openings) > 1 and openings[-2].kind == "run.opened"
-    return {"processes": len(ended), "locks": len(locks), "lost": lost, "crashed": crashed}
+    return {"processes": len(ended), "locks": locks, "lost": lost, "crashed": crashed}
+
+
+async def remove_remains(git: Git, directory: Path) -> int:
+    """Remove git's stale locks, and the drafts of killed processes; return the number of locks.
+
+    Only with the project's lock held; *directory* is that of the journal. Drafts are files that a killed
+    process was writing. They have not been used, and are written again.
+    """
+    # A git that is killed in a commit leaves HEAD.lock or locks below refs, and every later commit fails;
+    # index.lock alone is not enough. A git that the user started is left its lock.
+    locks = await git.sweep_locks(before=time.time(), in_use=is_git_at_work)
+    pattern = "*".join(DRAFT)
+    found = [git.root / path for path in await git.untracked() if PurePath(path).match(pattern)]
+    await asyncio.to_thread(_remove_drafts, found, directory, git.root / ".planning")
+    return len(locks)
+
+
+def _remove_drafts(found: Iterable[Path], directory: Path, planning: Path) -> None:
+    pattern = "*".join(DRAFT)
+    # It follows no links below.
+    in_planning = () if planning.is_symlink() else planning.rglob(pattern)
+    for draft in {*found, *directory.glob(pattern), *in_planning}:
+        draft.unlink(missing_ok=True)
 
 
 async def settle(run: Run, item: Settle) -> None:
     """Record that an attempt is lost, after counting its usage and saving its uncommitted work."""
-    opened: dict[str, Record] = {}
-    for fact in run.journal.events(run=run.id, kinds=["agent.opened", "agent.closed"]):
-        if fact.step == item.step:
-            opened.pop(fact.data["key"], None)
-            if fact.kind == "agent.opened":
-                opened[fact.data["key"]] = fact
+    facts = [f for f in run.journal.events(run=run.id, kinds=CALL_KINDS) if f.step == item.step]
     # Calls that were never closed have cost money too; a budget has to count them after a crash.
-    for key, call in opened.items():
-        data = {"key": key, "ended": "lost", "usage": unstructure(_reported_usage(run, call))}
+    for call in Ledger(structure).add(with_turns(run.journal, facts)).open_calls:
+        data = {"key": call.key, "ended": "lost", "usage": unstructure(call.usage)}
         run.record("agent.closed", data, step=item.step, attempt=item.attempt)
     # The next attempt may overwrite what this one left in the tree; the ref keeps it for a human.
     kept = await run.git.save_recovery(f"{run.id}-{item.step.replace('/', '-')}-{item.attempt}")
     data = {"why": "the process ended", "kept": kept}
     run.record("attempt.lost", data, step=item.step, attempt=item.attempt)
-
-
-def _reported_usage(run: Run, opened: Record) -> Usage:
-    """Add up the usage of the turns that a lost call reported."""
-    total = Usage()
-    for note in run.journal.events(after=opened.seq, run=run.id, kinds=["agent.activity"]):
-        if note.step == opened.step and note.data.get("usage") and note.data.get("key") == opened.data["key"]:
-            total = total + structure(note.data["usage"], Usage)
-    return total

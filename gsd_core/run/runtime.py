@@ -1,16 +1,15 @@
 """The data of a run in this process: its request, its state, its effects and its end.
 
 The order is that of a run: :class:`RunRequest` goes in, :class:`Run` is passed to every other module of
-this package, :class:`RunEnd` comes out. Below are two parts of a run that have logic:
-:class:`Effects` does everything durable, and :class:`Ledger` adds up what was spent.
+this package, :class:`RunEnd` comes out. Below, :class:`Effects` does everything durable.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,19 +24,20 @@ from gsd_core.journal.confidential import without_secrets
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.fold import fold
+from gsd_core.machine.ledger import Ledger
 from gsd_core.machine.state import Options, RunOutcome, State, StepRecord
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
-from gsd_core.model.usage import Spend, Usage
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.sanitize import safe_file, safe_text
-from gsd_core.settings import LimitSettings, RunSettings, Settings
+from gsd_core.settings import LimitSettings, RunSettings, Settings, is_rehearsal
 
 from .last_run import LastRun
 from .sandbox import Confinement, Sandbox
 from .seal import Seal, Sealer
+from .spending import Everywhere
 from .step_types import StepTypes
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -56,7 +56,8 @@ class RunRequest:
     *typed* are the settings given on the command line, as JSON data by section: the processes that resume
     the run use them too. *trusted* is what the project wants and its user trusts: labels by digest.
     *programs* are those in the repository's own settings that git may run. *asked* are steps that the user
-    asks for, by id, with the user's words. *observers* are called with each fact and activity, in order.
+    asks for with a *command*, by id, with the user's words; *answered* are those of the same command that
+    an interrupted process has done. *observers* are called with each fact and activity, in order.
     *effects* makes the :class:`Effects`; a test passes its own. *last_run* is
     the project's last run, if the caller has read it already.
     """
@@ -74,6 +75,8 @@ class RunRequest:
     trusted: Mapping[str, str] = attrs.field(factory=dict[str, str])
     programs: frozenset[LocalProgram] = frozenset()
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    command: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
     observers: tuple[Observer, ...] = ()
     effects: MakeEffects = _make_effects
     last_run: LastRun | None = None
@@ -126,7 +129,7 @@ class Run:
     guards: list[Callable[[], Confinement | None]] = attrs.field(
         factory=list[Callable[[], "Confinement | None"]]
     )
-    ledger: Ledger = attrs.field(factory=lambda: Ledger())
+    ledger: Ledger = attrs.field(factory=lambda: Ledger(structure))
     opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     branch: str | None = None
     step_types: StepTypes = attrs.field(factory=StepTypes)
@@ -154,6 +157,15 @@ class Run:
         found: LimitSettings = self.request.settings.of(LimitSettings)
         return found
 
+    @property
+    def mark(self) -> str:
+        """The value of ``GSD_RUN`` in its processes, by which the next start finds them after a crash."""
+        return self.journal.mark_of(self.id)
+
+    def git_in(self, tree: Path) -> Git:
+        """Return git for another folder of the project, with the run's mark."""
+        return Git(tree, environment={"GSD_RUN": self.mark}, trusted=self.request.programs)
+
     def now(self) -> datetime:
         """Return the time, aware, in UTC."""
         return self.request.clock()
@@ -174,7 +186,7 @@ class Run:
         """Commit a fact to the journal, update the state, and notify the observers."""
         fact = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
         self.state = fold(self.state, [fact], structure)
-        self.ledger.add(fact)
+        self.ledger.add([fact])
         self._notify(fact)
         return fact
 
@@ -183,18 +195,29 @@ class Run:
         kind = "agent.activity"
         data = without_secrets(kind, data)
         seq = self.journal.activity(kind, data, run=self.id, step=step, attempt=attempt)
-        self._notify(
-            Record(
-                seq=seq,
-                run=self.id,
-                epoch=self.state.epoch,
-                at=self.now(),
-                kind=kind,
-                v=1,
-                step=step,
-                attempt=attempt,
-                data=data,
-            )
+        note = Record(
+            seq=seq,
+            run=self.id,
+            epoch=self.state.epoch,
+            at=self.now(),
+            kind=kind,
+            v=1,
+            step=step,
+            attempt=attempt,
+            data=data,
+        )
+        self.ledger.add([note])
+        self._notify(note)
+
+    @cached_property
+    def everywhere(self) -> Everywhere:
+        """What all runs of the user have spent."""
+        return Everywhere(
+            journal=self.journal,
+            clock=self.request.clock,
+            run=self.id,
+            ledger=self.ledger,
+            rehearsal=is_rehearsal(self.settings.agent),
         )
 
     def _notify(self, record: Record) -> None:
@@ -289,72 +312,3 @@ def _text_of(root: Path, path: Path) -> str:
         return read_below(root, path.relative_to(root)).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
-
-
-@attrs.define
-class Ledger:
-    """The sums of the run's agent calls; *reserved* is what the open calls may use at most.
-
-    Reservations keep concurrent calls from each spending the same remainder, and so does *running*, what the
-    open calls have used so far. *turn* is what a turn of an
-    agent has cost at most, on average over a call: what a call without a limit of its own may use before
-    its cost is known the next time.
-    """
-
-    total: Usage = attrs.field(factory=Usage)
-    calls: int = 0
-    unknown_calls: int = 0
-    reserved: dict[str, Decimal] = attrs.field(factory=dict[str, Decimal])
-    running: dict[str, Usage] = attrs.field(factory=dict[str, Usage])
-    turn: Decimal = Decimal(0)
-
-    def use(self, step: str, key: str, usage: Usage) -> None:
-        """Remember what an open call has used so far."""
-        self.running[f"{step} {key}"] = usage
-
-    def add(self, fact: Record) -> None:
-        """Count the agent call that *fact* opens or closes, if any."""
-        if fact.kind not in ("agent.opened", "agent.closed"):
-            return
-        call = f"{fact.step} {fact.data['key']}"
-        if fact.kind == "agent.opened":
-            if fact.data.get("reserved"):
-                self.reserved[call] = Decimal(fact.data["reserved"])
-            return
-        self.reserved.pop(call, None)
-        self.running.pop(call, None)
-        usage = structure(fact.data["usage"], Usage)
-        self.calls += 1
-        self.unknown_calls += usage.basis == "unknown" and usage != Usage()
-        self.total = self.total + usage
-        self.turn = max(self.turn, _per_turn(usage))
-
-    def spend(self, run: str, step: str, reserve: Decimal | None) -> Spend:
-        """Return what budget policies need to know; *reserve* is the limit of the call that is to begin."""
-        open_calls = self.running.values()
-        next_turn = max([self.turn, *map(_per_turn, open_calls)])
-        held = next_turn if reserve is None else reserve
-        for call, limit in self.reserved.items():
-            used = self.running.get(call, Usage()).dollars or Decimal(0)
-            held += max(limit - used, Decimal(0))
-        return Spend(
-            run=run,
-            step=step,
-            spent=sum(open_calls, self.total).dollars or Decimal(0),
-            reserved=held or None,
-            calls=self.calls,
-            unknown_calls=self.unknown_calls,
-        )
-
-
-def _per_turn(usage: Usage) -> Decimal:
-    return ((usage.dollars or Decimal(0)) / max(usage.turns, 1)).quantize(Decimal("0.0001"))
-
-
-def read_ledger(records: Iterable[Record]) -> Ledger:
-    """Return the ledger of a run that is resumed: none of its calls is open any more."""
-    ledger = Ledger()
-    for record in records:
-        ledger.add(record)
-    ledger.reserved.clear()
-    return ledger

@@ -27,12 +27,12 @@ from gsd_core.git.throwaway import make, refresh
 from gsd_core.hookspecs import gsd_sandbox
 from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from gsd_core.plugins.calling import Hooks
-from gsd_core.processes import supervised
+from gsd_core.processes import supervised, total_memory
 from gsd_core.sanitize import clip, sanitize
-from gsd_core.settings import RunSettings
+from gsd_core.settings import LimitSettings, RunSettings, settings_of
 
 from .places import hold_folders, make_mount_points, owned_places, prepare, remove_empty
-from .private_home import check_home, empty_home, home_environment, private_home
+from .private_home import check_home, empty_home, home_environment, home_places, private_home
 from .temporary import make_folder, remove_folder
 
 START_LIMIT = timedelta(seconds=20)
@@ -156,8 +156,11 @@ class Confinement:
 
         Nothing runs unconfined because a sandbox that worked at the start works no longer.
         """
+        limits = settings_of(LimitSettings)
+        memory = limits.max_memory * 2**20 or total_memory() * 4 // 5
+        started = partial(supervised, processes=limits.max_processes, memory=memory)
         if self.home is None:
-            return SandboxedCommand(command=supervised(command), environment=environment)
+            return SandboxedCommand(command=started(command), environment=environment)
         seen = (*self.places, *places)
         if self.git is not None:
             await asyncio.to_thread(make_mount_points, seen, self.git)
@@ -168,16 +171,15 @@ class Confinement:
             places=seen,
             home=self.home,
             descriptors=tuple(descriptors),
+            max_processes=limits.max_processes,
+            max_memory=memory,
         )
-        name, hooks = self.sandbox.name, self.sandbox.hooks
-        outcome = await hooks.pick(gsd_sandbox, (name,), object, process)
-        value: object = outcome.value if outcome else None
+        name = self.sandbox.name
+        value = await _confined(self.sandbox, process)
         if isinstance(value, SandboxUnavailable):
             why = f"{value.reason}; {value.fix}".removesuffix("; ")
             raise PluginError(name, "gsd_sandbox", f"cannot start {command[0]!r}: {why}")
-        if not isinstance(value, SandboxedCommand) or not value.command:
-            raise PluginError(name, "gsd_sandbox", f"returned {value!r:.200}, not a SandboxedCommand")
-        return attrs.evolve(value, sandbox=name)
+        return attrs.evolve(value, command=started(value.command, keyring=True), sandbox=name)
 
     def protects(self, path: Path) -> bool:
         """Whether no process in here can change the file of the host at *path*."""
@@ -285,15 +287,22 @@ async def _problem_with(sandbox: Sandbox) -> SandboxUnavailable | None:
                 places=inside.places,
                 home=home,
             )
-            outcome = await sandbox.hooks.pick(gsd_sandbox, (sandbox.name,), object, process)
-            value: object = outcome.value if outcome else None
-            if value is None:
-                return SandboxUnavailable(reason="")
-            if isinstance(value, SandboxUnavailable):
-                return value
-            if not isinstance(value, SandboxedCommand) or not value.command:
-                return SandboxUnavailable(reason=f"it returned {value!r:.200}, not a SandboxedCommand")
-            return await _started(value, sandbox.root)
+            problem: SandboxUnavailable | None = None
+            # Twice, because what is to be mounted may have changed in between.
+            for _ in range(2):
+                command = await _confined(sandbox, process)
+                if isinstance(command, SandboxUnavailable):
+                    return command
+                problem = await _started(command, sandbox.root)
+                if problem is None:
+                    return None
+            assert problem is not None
+            plain = attrs.evolve(process, cwd=home, places=home_places(home))
+            elsewhere = await _confined(sandbox, plain)
+            if isinstance(elsewhere, SandboxedCommand) and await _started(elsewhere, home) is None:
+                message = f"the sandbox {sandbox.name} works, but not for this project: {problem.reason}"
+                raise Permanent(message, hint=CONTINUE_WITHOUT)
+            return problem
     except TimeoutError:
         return SandboxUnavailable(reason=f"`true` did not end in it within {START_LIMIT}")
     except (ProjectError, Permanent):
@@ -301,6 +310,17 @@ async def _problem_with(sandbox: Sandbox) -> SandboxUnavailable | None:
         raise
     except (GsdError, OSError) as exc:
         return SandboxUnavailable(reason=sanitize(str(exc), multiline=False))
+
+
+async def _confined(sandbox: Sandbox, process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
+    """Return what the plugin says about *process*; an empty reason: the sandbox is for another system."""
+    outcome = await sandbox.hooks.pick(gsd_sandbox, (sandbox.name,), object, process)
+    value: object = outcome.value if outcome else None
+    if value is None:
+        return SandboxUnavailable(reason="")
+    if isinstance(value, SandboxUnavailable) or (isinstance(value, SandboxedCommand) and value.command):
+        return value
+    return SandboxUnavailable(reason=f"it returned {value!r:.200}, not a SandboxedCommand")
 
 
 async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailable | None:

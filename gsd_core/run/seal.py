@@ -17,7 +17,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
@@ -139,13 +139,13 @@ class Sealer:
     def compare(
         self,
         seal: Seal,
-        known: Collection[str],
+        known: Sequence[str],
         *,
         until: float = math.inf,
         accepted: Callable[[Path], bool] = lambda _: False,
         owned: bool = False,
     ) -> Changes:
-        """Return what differs from *seal*; commits that the journal *knows* are expected.
+        """Return what differs from *seal*; commits that the journal *knows*, oldest first, are expected.
 
         *owned*: an agent may write ``.planning/``, add commits to the branch, and make new branches and tags.
 
@@ -275,9 +275,12 @@ class Sealer:
     # HEAD and refs
 
     def _head(
-        self, was: Refs, now: Refs, known: Collection[str], *, owned: bool
+        self, was: Refs, now: Refs, known: Sequence[str], *, owned: bool
     ) -> tuple[str, list[Difference]]:
-        """Return the commit that HEAD's branch belongs at, and what is wrong with HEAD."""
+        """Return the commit that HEAD's branch belongs at, and what is wrong with HEAD.
+
+        If the run's own commits since are not there any more, because somebody amended one, it is the last.
+        """
         found: list[Difference] = []
         if now.branch != was.branch:
             places = (was.branch or "no branch", now.branch or f"no branch, at {now.head[:9]}")
@@ -286,12 +289,15 @@ class Sealer:
         on_branch = now.refs.get(was.branch, "") if was.branch else now.head
         if on_branch == was.head or (now.branch != was.branch and not was.branch):
             return was.head, found
+        last = next(
+            (sha for sha in reversed(known) if git_refs.is_ancestor(self.git, was.head, sha)), was.head
+        )
         name = (was.branch or "HEAD").removeprefix(BRANCHES)
         if not on_branch:
-            return was.head, [*found, Difference(what=f"the branch {name} was deleted")]
+            return last, [*found, Difference(what=f"the branch {name} was deleted")]
         if was.head and not git_refs.is_ancestor(self.git, was.head, on_branch):
             what = f"the history of {name} was rewritten (it was at {was.head[:9]}, then {on_branch[:9]})"
-            return was.head, [*found, Difference(what=what)]
+            return last, [*found, Difference(what=what)]
         if owned:
             return on_branch, found
         tip: list[str] = []
@@ -305,7 +311,7 @@ class Sealer:
                 continue
             tip.append(commit.sha)
         else:
-            below = was.head
+            below = last
         if not tip:
             return on_branch, found
         what = f"{counted(len(tip), 'commit')} on {name}: {', '.join(sha[:9] for sha in tip[:5])}"

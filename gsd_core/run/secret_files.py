@@ -47,7 +47,7 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
             continue
         suspect = is_suspect_name(name)
         # In a thread: the search in a large file takes up to a second, and would block the loop.
-        found = await run.git.call(partial(_secrets_in, run.root / path, suspect=suspect))
+        found = await run.git.call(partial(secrets_in, run.root / path, suspect=suspect))
         if not found:
             continue
         known = {secret for _, _, secret in find_secrets(before[:SCAN_LIMIT], suspect=suspect)}
@@ -57,7 +57,8 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
     return suspects
 
 
-def _secrets_in(file: Path, *, suspect: bool) -> list[tuple[str, int, str]]:
+def secrets_in(file: Path, *, suspect: bool) -> list[tuple[str, int, str]]:
+    """Return the secrets in a file: the kind of each, its line, and its value."""
     try:
         # git commits a link as its target's name, and never what is behind it.
         if file.is_symlink() or not file.is_file():
@@ -66,8 +67,12 @@ def _secrets_in(file: Path, *, suspect: bool) -> list[tuple[str, int, str]]:
             data = stream.read(SCAN_LIMIT)
     except OSError:
         return []  # git cannot read it either, and says so
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    return list(find_secrets(data.decode(encoding, "replace"), suspect=suspect))
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", "replace")
+    else:
+        # Byte by byte if it is binary: a key in DER is recognized by its first bytes.
+        text = data.decode("utf-8" if b"\0" not in data else "latin-1", "replace")
+    return list(find_secrets(text, suspect=suspect))
 
 
 async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[str, str]) -> set[str]:

@@ -53,8 +53,8 @@ PROGRAMS = (
 async def observe(run: Run) -> None:
     """Read the project, and record a snapshot if it differs from the last one."""
     planning = await read_project(run.root, run.git)
-    for flaw in flaws(planning.phases):
-        if flaw not in flaws(run.planning.phases):  # once, not after every step
+    for flaw in (planning.note, *flaws(planning.phases)):
+        if flaw not in ("", run.planning.note, *flaws(run.planning.phases)):  # once, not after every step
             log.warning("%s", sanitize(flaw, multiline=False))
     run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
     snapshot = await full_snapshot(

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve
@@ -28,39 +29,44 @@ from gsd_core.errors import (
 )
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.git import Git
-from gsd_core.hookspecs import ProjectInfo, gsd_lifespan
+from gsd_core.hookspecs import ProjectInfo, RunInfo, gsd_lifespan
 from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.lock import ProjectLock
 from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.machine.ledger import Ledger
+from gsd_core.machine.state import Options
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
+from gsd_core.model.usage import Usage
 from gsd_core.planning.config import CONFIG
 from gsd_core.planning.config_keys import unknown_keys
+from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
+from gsd_core.plugins.loading import build_manager
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
-from gsd_core.settings import RunSettings, bind_settings, journals_folder
+from gsd_core.settings import RunSettings, Settings, bind_settings, journals_folder
 from gsd_core.trust import KnownJournals
 
+from .edits import finish_edit, forget, keep_asked, stored_edit
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
 from .next_milestone import milestone_to_start
 from .notes import notes_of
 from .overlay import restore as restore_config
-from .phase_edits import finish_edit
 from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
-from .runtime import Run, RunEnd, RunRequest, read_ledger
+from .runtime import Clock, Run, RunEnd, RunRequest
 from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
@@ -86,6 +92,12 @@ async def run_project(request: RunRequest) -> RunEnd:
     directory = await check_repository(request, git)
     path = directory / "journal.db"
     last = request.last_run
+    if stored_edit(directory):
+        # What a killed process was writing would look like a change of the user's.
+        with ProjectLock(directory):
+            if (edit := await finish_edit(request.root, directory)) and not edit.request:
+                log.warning("finished first: %s, which was interrupted", edit.label)
+                forget(directory)
     if last is None:
         with Journal.open(path, clock=request.clock, writable=False) as journal:
             last = read_last_run(journal)
@@ -116,9 +128,48 @@ async def run_project(request: RunRequest) -> RunEnd:
             journal.close()
 
 
+async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
+    """Undo what the agents of a killed process changed and may not; return whether there was anything.
+
+    A run does so as well when it is resumed. But its user is asked before that whether the project is to be
+    trusted, and nobody should read and trust what is about to be removed. Raises ``Locked`` if a process is
+    running in the project.
+    """
+    git = Git(root)
+    directory = await git.data_directory()
+    with ProjectLock(directory), Journal.open(directory / "journal.db", clock=clock) as journal:
+        last = read_last_run(journal)
+        hooks = Hooks(manager=build_manager())
+        request = RunRequest(
+            root=root,
+            idea=None,
+            resume=True,
+            settings=Settings(values={}),
+            hooks=hooks,
+            plugins=(),
+            info=RunInfo(id=last.id, project=root, command=command),
+            options=Options(),
+            clock=clock,
+        )
+        epoch = journal.raise_epoch(last.id)
+        run = Run(
+            id=last.id,
+            request=request,
+            journal=journal,
+            git=git,
+            effects=request.effects(journal, git),
+            state=evolve(last.state, epoch=epoch),
+            idea=None,
+            sealer=Sealer(git.command, directory / "guard"),
+            sandbox=Sandbox(root=root, hooks=hooks),
+        )
+        await end_leftovers(run)
+        return await finish_undoing(run)
+
+
 def _next_milestone(request: RunRequest, last: LastRun) -> str:
     """Return the milestone that the request's idea starts, if it starts one."""
-    if request.asked:
+    if request.options.only_asked:
         return ""
     return milestone_to_start(request.root, request.idea, last.state, kept_idea(request.root))
 
@@ -127,7 +178,7 @@ def _remember(journal: Journal, request: RunRequest) -> None:
     """Make the journal one that this user's runs have written; whoever calls has asked for trust before."""
     try:
         known = KnownJournals(journals_folder())
-        if journal.is_empty() or not known.has(journal, request.root):
+        if journal.is_empty() or not known.has(journal, request.root) or not known.is_at(journal):
             known.add(journal, request.root, request.clock())
     except (OSError, ConfigError) as error:
         # The run itself does not need it.
@@ -148,7 +199,7 @@ async def _open(
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
-    git = Git(request.root, environment={"GSD_RUN": run_id}, trusted=request.programs)
+    git = Git(request.root, environment={"GSD_RUN": journal.mark_of(run_id)}, trusted=request.programs)
     run = Run(
         id=run_id,
         request=request,
@@ -157,7 +208,7 @@ async def _open(
         effects=request.effects(journal, git),
         state=last.state,
         idea=_without_secrets(_first_idea(last.facts) or request.idea or kept_idea(request.root)),
-        ledger=read_ledger(last.facts),
+        ledger=Ledger(structure).add(last.facts).resumed(),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
         step_types=collect_step_types(request.hooks),
         sandbox=sandbox,
@@ -172,7 +223,6 @@ async def _open(
 
     opening: list[Record] = []
     interrupted = any(record.status == "running" for record in last.state.steps.values())
-    await finish_edit(run)
     read = await read_project(request.root, git)
     if unknown := unknown_keys(read.config):
         names = sanitize(", ".join(unknown[:MAX_KEYS]), multiline=False)
@@ -196,10 +246,11 @@ async def _open(
     take_answers(run)
     run.branch = await git.branch()
     about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed, "branch": run.branch, "head": head}
-    about["claims"] = unstructure(claims)
+    about |= {"claims": unstructure(claims), "answered": list(request.answered)}
     opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
     for step, text in request.asked.items():
         run.record("step.asked", {"text": safe_text(text)}, step=step)
+    keep_asked(journal.path.parent, request.command, run_id, [*request.answered, *request.asked])
     return run, opening
 
 
@@ -238,9 +289,22 @@ def _describe_process(run: Run) -> dict[str, Any]:
     }
 
 
+def _farewell(run: Run) -> str:
+    """Return what is left of a run that a second signal ends at once."""
+    steps = [str(record.id) for record in run.state.steps.values() if record.status == "running"]
+    about = f"ended at once, in the middle of {', '.join(steps)}" if steps else "ended at once"
+    # `gsd resume` would continue the lifecycle, and not what was asked for.
+    resume = f"continue with: {run.request.info.command} resume"
+    resume = "continue by repeating this command" if run.state.options.only_asked else resume
+    return (
+        f"{about}; finished tasks are committed, and what was changed since is still in the folder\n{resume}"
+    )
+
+
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
     """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
-    with stopping(run.id) as stopper, Watchdog(lambda blocked: _record_blocked(run, blocked)):
+    watchdog = Watchdog(lambda blocked: _record_blocked(run, blocked))
+    with stopping(run.mark, lambda: _farewell(run)) as stopper, watchdog:
         try:
             return await _with_plugins(run, opening, stopper)
         except Fenced as exc:
@@ -327,9 +391,10 @@ async def _watched_inbox(run: Run) -> AsyncGenerator[None]:
         while not run.state.stop_asked:
             await asyncio.sleep(INBOX_POLL.total_seconds())
             take_answers(run)
-        main.cancel()
 
     task = asyncio.create_task(watch(), name="gsd:inbox")
+    # It ends because of a request, or because the journal cannot be used: then nothing could be recorded.
+    task.add_done_callback(lambda ended: ended.cancelled() or main.cancel())
     try:
         yield
     finally:
@@ -347,6 +412,8 @@ def _end_by(exc: BaseException, run: Run, stopper: Stopper | None) -> End | None
             return None
         exc = trouble
     if isinstance(exc, GsdError):
+        if (task := asyncio.current_task()) and task.cancelling():
+            task.uncancel()  # by the watcher of the inbox, whose error this is
         reason = f"{exc} ({exc.hint})" if exc.hint else str(exc)
         return End(outcome="failed", exit=exit_code(exc), reason=reason)
     if stopper and stopper.received:
@@ -367,7 +434,7 @@ async def _close(run: Run, end: End) -> RunEnd:
         commits = len(await run.git.trailed(run.id))
     except GsdError:
         commits = 0  # git cannot be started either; what ended the run is more important
-    total = run.ledger.total.dollars
+    total = sum((call.usage for call in run.ledger.calls.values()), Usage()).dollars
     notes = notes_of(run)
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:

@@ -24,8 +24,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -269,6 +269,16 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         raise
 
 
+@asynccontextmanager
+async def _guarded_commands(run: Run, step: StepRequest) -> AsyncGenerator[None]:
+    """Guard the commands of plans and verifiers: they run what agents wrote."""
+    async with (
+        run.sandbox.around(step.tree) as inside,
+        guarded(run, step=step.id, attempt=step.attempt, inside=lambda: inside),
+    ):
+        yield
+
+
 async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
     """Let the executor do the step in its workspace."""
     if step.kind == "execute":
@@ -278,12 +288,7 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
         if step.kind == "execute":
             _require_project(run, step)
         if step.kind == "verify":
-            # The plans' commands run what agents wrote.
-            tree = step.tree
-            async with (
-                run.sandbox.around(tree) as inside,
-                guarded(run, step=step.id, attempt=step.attempt, inside=lambda: inside),
-            ):
+            async with _guarded_commands(run, step):
                 step = await detect(run, step, gate)
         elif run.step_types.find(step.kind):
             step = await with_committed_work(run, step)
@@ -554,17 +559,15 @@ class Host:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
             step = attrs.evolve(self.step, phase=phase)
-            async with (
-                self.run.sandbox.around(step.tree) as inside,
-                guarded(self.run, step=step.id, attempt=step.attempt, inside=lambda: inside),
-            ):
+            async with _guarded_commands(self.run, step):
                 found = await detect(self.run, step, self.gate)
             return found.phase or phase, found.report or GapReport()
 
     async def check_before(self, task: Task) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
-            return await check_before(self.run, self.step, self.gate, task)
+            async with _guarded_commands(self.run, self.step):
+                return await check_before(self.run, self.step, self.gate, task)
 
     async def replace_check(self, task: Task, check: str, reason: str, because: ReplacedBecause) -> None:
         """See :class:`gsd_core.StepHost`."""
@@ -585,7 +588,8 @@ class Host:
     async def check(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
-            return await check(self.gate, command, self.step.tree, self.run.limits.check)
+            async with _guarded_commands(self.run, self.step):
+                return await check(self.gate, command, self.step.tree, self.run.limits.check)
 
     async def run_command(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""

@@ -29,15 +29,18 @@ SHOW_CURSOR = b"\r\x1b[?25h"
 class Stopper:
     """The handler of :data:`SIGNALS`; *received* is the first signal's number, 0 if there was none.
 
-    *terminal* is the mode of the terminal before the run, if there is one: single keys are read without echo.
+    *mark* is that of the run's processes. *farewell* returns what a second signal prints: what is left, and
+    how to continue. *terminal* is the mode of the terminal before the run, if there is one: single keys are
+    read without echo.
 
     It is installed with ``signal.signal`` and not with ``loop.add_signal_handler``: the event loop
     calls its handlers only between callbacks, so a plugin that blocks the loop would also delay the stop.
     """
 
-    run: str
+    mark: str
     loop: asyncio.AbstractEventLoop
     task: asyncio.Task[object]
+    farewell: Callable[[], str]
     terminal: list[Any] | None = None
     received: int = 0
     at: float = field(default=float("-inf"))
@@ -58,19 +61,23 @@ class Stopper:
         with ours; the next start would find them, but the user expects them to be gone now.
         """
         with suppress(Exception):
-            end_marked([self.run], grace=timedelta(seconds=0.5))
+            end_marked([self.mark], grace=timedelta(seconds=0.5))
         with suppress(OSError):
             if os.isatty(STDERR):
                 os.write(STDERR, SHOW_CURSOR)
         if self.terminal is not None:
             with suppress(OSError, termios.error):
                 termios.tcsetattr(STDERR, termios.TCSANOW, self.terminal)
+        with suppress(Exception):
+            os.write(STDERR, f"\n{self.farewell()}\n".encode(errors="replace"))
         os._exit(128 + number)
 
 
 @contextmanager
-def stopping(run: str) -> Generator[Stopper | None]:
-    """Handle :data:`SIGNALS` for the current task; restore the earlier handlers on leaving.
+def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None]:
+    """Handle :data:`SIGNALS` for the current task of the run with *mark*; restore the handlers on leaving.
+
+    *farewell* is as in :class:`Stopper`.
 
     SIGHUP stays ignored if it is, as under ``nohup``: then the run outlives its terminal.
     Yields ``None`` outside the main thread, where Python cannot install handlers.
@@ -80,7 +87,7 @@ def stopping(run: str) -> Generator[Stopper | None]:
     if threading.current_thread() is not threading.main_thread():
         yield None
         return
-    stopper = Stopper(run, asyncio.get_running_loop(), task, _terminal_mode())
+    stopper = Stopper(mark, asyncio.get_running_loop(), task, farewell, _terminal_mode())
     before: dict[signal.Signals, Callable[..., object] | int | None] = {}
     for number in SIGNALS:
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:

@@ -83,7 +83,7 @@ class InteractiveGate:
 async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     """Return the verify step with the results of the plans' commands and the report of the detectors."""
     assert step.phase is not None, "a verify step has a phase"
-    git = Git(step.tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
+    git = run.git_in(step.tree)
     phase = await _with_commits(git, evolve(step.phase, project=step.tree))
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
@@ -98,7 +98,7 @@ async def with_committed_work(run: Run, step: StepRequest) -> StepRequest:
     """Return a step of a plugin's kind with what git says about its phase: commits, changed paths, tree."""
     if step.phase is None:
         return step
-    git = Git(step.tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
+    git = run.git_in(step.tree)
     phase = await _with_commits(git, evolve(step.phase, project=step.tree))
     return evolve(step, phase=await with_history(git, phase))
 
@@ -252,8 +252,7 @@ async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta, git
 
 async def run_in_checkout(run: Run, tree: Path, gate: StepGate, command: str) -> CheckResult:
     """Run *command* in a new checkout, so that no command can prepare the result of another."""
-    git = Git(tree, environment={"GSD_RUN": run.id}, trusted=run.request.programs)
-    async with checkout_of(git) as clean:
+    async with checkout_of(run.git_in(tree)) as clean:
         if clean is None:
             return CheckResult(command=command, exit=None, output="refused: nothing is committed yet")
         return await clean.run(command, gate, run.limits.check)
@@ -269,13 +268,15 @@ async def _uncommitted(git: Git, phase: PhaseView) -> str:
     ranked = sorted(
         dict.fromkeys(found), key=lambda path: not any(f"{name}/".startswith(f"{path}/") for name in promised)
     )
-    return some_of(ranked) or "none that git lists"
+    return some_of(ranked)
 
 
 def _needs_uncommitted(plan: Plan, task: Task, result: CheckResult, files: str) -> Gap:
     return Gap(
         truth=f"The check of task {task.number} of plan {plan.id} passes: `{result.command}`",
-        reason=f"it passes only with files that are not committed: {sanitize(files, multiline=False)}",
+        reason=f"it passes only with files that are not committed: {sanitize(files, multiline=False)}"
+        if files
+        else "it passes only in the project's folder, although git lists no file there that is not committed",
         about=f"{plan.id}/{task.number}",
         missing=("commit what the check needs, or make the check work without it",),
         evidence=f"in a clean checkout of HEAD: $ {result.command}\n{result.output[-OUTPUT_TAIL:]}".rstrip(),

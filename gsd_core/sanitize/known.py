@@ -72,10 +72,10 @@ def _forms(value: str) -> Iterator[str]:
     for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         yield from (escaped, json.dumps(escaped)[1:-1])
     data = value.encode("utf-8", "surrogateescape")
-    yield data.hex()
-    if len(data) < 12:
-        return  # the part that does not depend on the text around it would be too short
-    for shift in range(3):
+    yield from (data.hex(), data.hex().upper())
+    # Of a short value, only the form that begins with it: other parts that do not depend on the text around
+    # it would be too short.
+    for shift in range(3 if len(data) >= 12 else 1):
         # Base64 of text that contains the value, which may begin at any of three positions.
         encoded = base64.b64encode(b"\0" * shift + data).decode("ascii")
         core = encoded[(0, 2, 3)[shift] : len(encoded) - (0, 3, 2)[(len(data) + shift) % 3] - 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -77,6 +78,42 @@ def _redact_all(text: str, strict: bool) -> str:
     return found
 
 
+# Base64 and hex of at least 16 bytes, on one line or several, also with line ends as literals.
+_ENCODED = re.compile(
+    r"[A-Za-z0-9+/_-]{22,}(?:(?:\\{1,4}[nr]|[\r\n]){1,4}[ \t>|+]{0,8}[A-Za-z0-9+/_-]{4,})*={0,2}"
+    r"|(?:(?:\\x|0x)?[0-9a-fA-F]{2}[\s:,]{0,2}){16,}"
+)
+_HEX = re.compile(r"\\x|0x|[^0-9a-fA-F]")
+
+
+def _encoded(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the encoded parts of *text* that contain a secret, each with the kind of secret.
+
+    What is decoded may begin within a group of characters, behind other text of the same alphabet.
+    """
+    from .shapes import formats
+
+    for found in _ENCODED.finditer(text):
+        plain = re.sub(r"\\+[nr]|[^A-Za-z0-9+/_-]", "", found[0]).replace("-", "+").replace("_", "/")
+        digits = _HEX.sub("", found[0])
+        readings = [base64.b64decode(plain[n:] + "A" * (-len(plain[n:]) % 4)) for n in range(4)]
+        if len(digits) * 2 >= len(found[0]):
+            readings += [bytes.fromhex(digits[n : len(digits) - (len(digits) - n) % 2]) for n in range(2)]
+        for reading in readings:
+            decoded = reading.decode("latin-1")
+            lower = decoded.lower()
+            kinds = (
+                shape.name
+                for shape in formats()
+                if any(hint in lower for hint in shape.hints)
+                for match in shape.pattern.finditer(decoded)
+                if shape.check is None or shape.check(match)
+            )
+            if kind := "a known secret" if known_values().search(decoded) else next(kinds, ""):
+                yield f"{kind}, encoded", found
+                break
+
+
 def _redact(text: str, strict: bool) -> str:
     text = known_values().sub(REDACTED, text)
     lower = text.lower()
@@ -89,6 +126,8 @@ def _redact(text: str, strict: bool) -> str:
     if MAY_CONTAIN.search(text):
         for pattern in patterns():
             text = pattern.sub(_replaced_by_rule, text)
+    for _, found in reversed(list(_encoded(text))):
+        text = f"{text[: found.start()]}{REDACTED}{text[found.end() :]}"
     return text
 
 
@@ -219,6 +258,8 @@ def find_secrets(text: str, *, suspect: bool = False) -> Iterator[tuple[str, int
             for found in pattern.finditer(text):
                 if _replaced_by_rule(found) != found[0] and not is_example(found[0]):
                     yield "a token", _line(found), found[0]
+    for kind, found in _encoded(text):
+        yield kind, _line(found), found[0]
 
 
 def _line(found: re.Match[str]) -> int:

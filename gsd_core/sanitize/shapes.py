@@ -212,6 +212,28 @@ _TOKENS = (
     _token("Notion token", "ntn_", f"[{_WORD}]{{32,}}", alone=True),
     _token("Figma token", "figd_", f"[{_URL}]{{32,}}"),
     _token("New Relic key", "NRAK-", "[A-Z0-9]{27}"),
+    _token("crates.io token", "cio", f"[{_WORD}]{{32}}(?![{_WORD}])", alone=True, check=_looks_random),
+    _token("Databricks token", "dapi", "[0-9a-f]{32}(?:-[0-9])?", alone=True),
+    _token("Databricks token", "dkea", "[0-9a-f]{32}", alone=True),
+    *(
+        _token("Fly token", f"f{kind}_", "[A-Za-z0-9+/=_-]{24,}", alone=True)
+        for kind in ("m1r", "m1a", "m2", "o1")
+    ),
+    *(_token("Vercel token", f"vc{kind}_", f"[{_WORD}]{{24,}}", alone=True) for kind in "pcairk"),
+    _token("PlanetScale token", "pscale_", r"(?:tkn|pw|oauth|app_secret)_[\w=.-]{24,}"),
+    _token("Sentry token", "sntry", "[su]_[A-Za-z0-9+/=_-]{24,}"),
+    _token("Pulumi token", "pul-", "[0-9a-f]{40}", alone=True),
+    _token("LangSmith key", "lsv2_", f"(?:pt|sk)_[{_URL}]{{24,}}"),
+    _token("Netlify token", "nf", f"[pcuob]_[{_WORD}]{{36}}", alone=True),
+    _token("Heroku key", "HRKU-", f"[{_URL}]{{30,}}"),
+    _token("Airtable token", "pat", rf"[{_WORD}]{{14}}\.[0-9a-f]{{64}}", alone=True),
+    _token("1Password token", "ops_eyJ", "[A-Za-z0-9+/=_-]{24,}"),
+    _token("Docker token", "dckr_oat_", f"[{_URL}]{{20,}}"),
+    _token("Sonar token", "sq", "[upa]_[0-9a-f]{40}", alone=True),
+    _token("CircleCI token", "CCIPAT_", "[A-Za-z0-9_]{24,}"),
+    _token("Buildkite token", "bkua_", "[0-9a-f]{40}", alone=True),
+    _token("Render key", "rnd_", f"[{_WORD}]{{28,}}", alone=True, check=_looks_random),
+    _token("Resend key", "re_", f"[{_WORD}]{{8}}_[{_WORD}]{{24}}", alone=True, check=_looks_random),
     _token("age key", "AGE-SECRET-KEY-1", f"(?:{_cut('0-9A-Z', 20)})"),
     # The third part is missing if the token was cut off.
     _token("JWT", "eyJ", rf"[{_URL}]{{8,}}\.[{_URL}]{{8,}}(?:\.[{_URL}]*)?", alone=True),
@@ -232,6 +254,25 @@ _KEYS = (
         name="PuTTY private key",
         pattern=re.compile(r"PuTTY-User-Key-File-\d:(?s:.*?)(?:Private-MAC: ?[0-9a-f]+|\Z)"),
         hints=("putty-user-key-file",),
+    ),
+    Shape(
+        # RFC 5208 and 8017, and PROTOCOL.key of OpenSSH: a key in binary form, or what its base64 encodes.
+        name="private key",
+        pattern=re.compile(
+            r"\x30(?s:.{1,3})\x02\x01\x00(?:\x30(?s:.)\x06(?:(?s:.)\x2a\x86\x48|\x03\x2b\x65)|\x02\x82)(?s:.{0,4000})"
+            r"|openssh-key-v1\x00(?s:.{0,4000})"
+        ),
+        hints=("\x02\x01\x00", "openssh-key-v1\x00"),
+    ),
+    Shape(
+        name="Terraform token",
+        pattern=re.compile(rf"{_START}[{_WORD}]{{14}}\.atlasv1\.[A-Za-z0-9=_-]{{20,}}"),
+        hints=(".atlasv1.",),
+    ),
+    Shape(
+        name="one-time password key",
+        pattern=re.compile(r"otpauth://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7=]{8,})"),
+        hints=("otpauth://",),
     ),
     Shape(
         name="Telegram bot token",
@@ -292,6 +333,11 @@ def _in_url_strict(found: re.Match[str]) -> bool:
     return _in_url(found) and not is_placeholder(found["secret"]) and len(found["secret"]) >= 6
 
 
+def _is_password(found: re.Match[str]) -> bool:
+    # `docker run -u 1000:1000` has numbers of a user and a group.
+    return _in_url(found) and not re.fullmatch(r"\d{1,7}", found["secret"])
+
+
 _OPTION = re.compile(r"--[a-z-]{0,30}\Z")
 
 
@@ -340,6 +386,8 @@ def _assignment(found: re.Match[str]) -> bool:
     name = (before[0] if before else "") + found["key"]
     if _is_reference(value) or value.lower() in _TYPES or re.fullmatch(r"\d{1,6}", value):
         return False
+    if found["sign"] == ":" and text[: found.end("key") - len(name)].endswith("$"):
+        return False  # `-v $PWD:/app`
     if name.lower().endswith("auth"):
         return False  # `auth: …` is often a word; the shapes for logins and headers decide
     if name.lower().endswith(("key", "key-data")) and not _SECRET_KEYS.search(name):
@@ -433,9 +481,38 @@ _PLACES = (
     ),
     Shape(
         name="login of a command",
-        pattern=re.compile(r"\s(?:-u|--user)[ ]{1,2}[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{3,500})"),
-        hints=("-u ", "--user "),
-        check=_in_url,
+        pattern=re.compile(
+            r"\s(?:(?:-u|-U|--user|--proxy-user)[ ]{1,2}|--(?:proxy-)?user=|"
+            r"(?<=curl )-[a-zA-Z]{0,6}[uU][ ]{0,2}|(?<=-[a-zA-Z] )-[uU])"
+            r"[\"']?[^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,500})"
+        ),
+        hints=("-u", "--user", "--proxy-user", "curl"),
+        check=_is_password,
+        strict=lambda found: _in_url_strict(found) and is_random(found["secret"], 8),
+    ),
+    Shape(
+        # Programs whose -p (or -a, -P) is a password; -p of most others is a port, a path or a project.
+        name="password option",
+        pattern=re.compile(
+            _START + r"(?:(?:mysql|mariadb)[\w-]{0,20}[ ](?:[^\n;|&]{0,200}?[ ])?-p|sshpass[ ]{1,2}-p[ ]{0,2}"
+            r"|(?:login|mongosh|mongodump|mongorestore)[ ](?:[^\n;|&]{0,200}?[ ])?-p[ ]{1,2}"
+            r"|redis-cli[ ](?:[^\n;|&]{0,200}?[ ])?-a[ ]{1,2}|7z[ar]?[ ](?:[^\n;|&]{0,200}?[ ])?-p"
+            r"|zip[ ](?:[^\n;|&]{0,200}?[ ])?-P[ ]{0,2})[\"']?(?P<secret>[^\s\"'-][^\s\"']{2,200})"
+        ),
+        hints=("mysql", "mariadb", "sshpass", "login", "mongo", "redis-cli", "7z", "zip"),
+        check=_is_password,
+        strict=lambda found: _in_url_strict(found) and is_random(found["secret"], 8),
+    ),
+    Shape(
+        # The documentation of libpq: hostname:port:database:username:password.
+        name="line of .pgpass",
+        pattern=re.compile(
+            r"(?:(?<![\w./@:-])|(?<=\\n))(?:\*|[A-Za-z0-9][A-Za-z0-9.-]{0,100}|/[\w./-]{1,100}):(?:\*|\d{4,5})"
+            r":(?:\*|[A-Za-z_][\w-]{0,62}):[A-Za-z_][\w.-]{0,62}:(?P<secret>(?:\\.|[^\s:\\\"'|)]){4,200})"
+            r"(?=[\s\"'|)]|\\n|\Z)"
+        ),
+        hints=(":",),
+        check=lambda found: _is_password(found) and bool(re.search(r"\d|[^\w.]", found["secret"])),
         strict=lambda found: _in_url_strict(found) and is_random(found["secret"], 8),
     ),
     Shape(
@@ -448,8 +525,13 @@ _PLACES = (
 )
 
 
-def shapes() -> Iterator[Shape]:
-    """Yield all shapes; those of tokens come first, because others would take only a part of some."""
+def formats() -> Iterator[Shape]:
+    """Yield the shapes that are recognized by themselves, and not by what is around them."""
     yield from _KEYS
     yield from _TOKENS
+
+
+def shapes() -> Iterator[Shape]:
+    """Yield all shapes; those of tokens come first, because others would take only a part of some."""
+    yield from formats()
     yield from _PLACES

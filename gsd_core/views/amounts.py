@@ -28,15 +28,9 @@ def cost_text(usage: Usage) -> str:
     return f"about {amount}" if usage.basis == "priced" and usage.dollars else amount
 
 
-def tokens_of(usage: Usage) -> int:
-    """Return all tokens of *usage*, those read from and written to a cache too."""
-    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-
-
 def tokens_text(usage: Usage) -> str:
     """Return ``1,200 tokens``; empty if no tokens are known, as with an agent that reports only dollars."""
-    tokens = tokens_of(usage)
-    return counted(tokens, "token") if tokens else ""
+    return counted(usage.tokens, "token") if usage.tokens else ""
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from gsd_core.machine.fold import Structure
+from gsd_core.machine.ledger import Call, Ledger
 from gsd_core.machine.state import Fact
 from gsd_core.model.ids import phase_order
 from gsd_core.model.usage import Usage
 
-from .amounts import tokens_of
 from .status import SCHEMA_VERSION, phase_of
 
 Grouping: TypeAlias = Literal["phase", "step", "model", "day"]
-Structure: TypeAlias = Callable[[Any, type[Any]], Any]
 
 NO_PHASE = "no phase"
-UNKNOWN_MODEL = "unknown model"
-
-
-@attrs.frozen(kw_only=True)
-class AgentCall:
-    """One agent call that ended; *model* is its full name if the agent reported it, else the one asked for.
-
-    *usage* is ``None`` if nothing is known about it.
-    """
-
-    run: str
-    at: datetime
-    step: str
-    model: str
-    usage: Usage | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -49,56 +33,36 @@ class Costs:
     estimated: int = 0
 
 
-def calls_of(facts: Iterable[Fact], structure: Structure) -> tuple[AgentCall, ...]:
-    """Return the agent calls in *facts* that ended, oldest first."""
-    asked: dict[tuple[str, str, str], str] = {}
-    found: list[AgentCall] = []
-    for fact in facts:
-        place = fact.run, fact.step, str(fact.data.get("key") or "")
-        if fact.kind == "agent.opened":
-            asked[place] = str(fact.data.get("model") or "")
-        elif fact.kind == "agent.closed":
-            value: Mapping[str, Any] = fact.data.get("value") or {}
-            named = str(value.get("model") or "")
-            used = fact.data.get("usage")
-            found.append(
-                AgentCall(
-                    run=fact.run,
-                    at=fact.at,
-                    step=fact.step,
-                    model=named or asked.get(place, "") or UNKNOWN_MODEL,
-                    usage=structure(used, Usage) if used else None,
-                )
-            )
-    return tuple(found)
+def calls_of(facts: Iterable[Fact], structure: Structure) -> tuple[Call, ...]:
+    """Return the agent calls in *facts*, oldest first; one in progress with what it has used so far."""
+    return tuple(Ledger(structure).add(facts).calls.values())
 
 
-def sum_of(calls: Iterable[AgentCall]) -> Costs:
+def sum_of(calls: Iterable[Call]) -> Costs:
     """Return the sum of *calls*; its dollars are those of the calls whose cost is known."""
     usage, count, unknown, estimated = Usage(), 0, 0, 0
     for call in calls:
         count += 1
-        used = call.usage or Usage()
-        usage += used
-        unknown += used.dollars is None
-        estimated += used.dollars is not None and used.basis == "priced"
+        usage += call.usage
+        unknown += call.usage.dollars is None and not call.is_open
+        estimated += call.usage.dollars is not None and call.usage.basis == "priced"
     return Costs(usage=usage, calls=count, unknown=unknown, estimated=estimated)
 
 
-def grouped(calls: Sequence[AgentCall], by: Grouping) -> tuple[tuple[str, Costs], ...]:
+def grouped(calls: Sequence[Call], by: Grouping) -> tuple[tuple[str, Costs], ...]:
     """Return the sums by phase, step, model or local day: phases in order, models by cost, others by time."""
-    groups: dict[str, list[AgentCall]] = {}
+    groups: dict[str, list[Call]] = {}
     for call in calls:
         groups.setdefault(_group(call, by), []).append(call)
     rows = [(name, sum_of(group)) for name, group in groups.items()]
     if by == "phase":
         rows.sort(key=lambda row: (row[0] != NO_PHASE, phase_order(row[0])))
     elif by == "model":
-        rows.sort(key=lambda row: (-(row[1].usage.dollars or Decimal(0)), -tokens_of(row[1].usage), row[0]))
+        rows.sort(key=lambda row: (-(row[1].usage.dollars or Decimal(0)), -row[1].usage.tokens, row[0]))
     return tuple(rows)
 
 
-def _group(call: AgentCall, by: Grouping) -> str:
+def _group(call: Call, by: Grouping) -> str:
     match by:
         case "phase":
             return phase_of(call.step) or NO_PHASE
@@ -120,7 +84,7 @@ def costs_json(costs: Costs) -> dict[str, Any]:
         "estimated_calls": costs.estimated,
         "turns": usage.turns,
         "tokens": {
-            "total": tokens_of(usage),
+            "total": usage.tokens,
             "input": usage.input_tokens,
             "output": usage.output_tokens,
             "cache_read": usage.cache_read_tokens,
@@ -129,18 +93,25 @@ def costs_json(costs: Costs) -> dict[str, Any]:
     }
 
 
+def left_of(budget: Decimal, calls: Sequence[Call], runs: Sequence[str]) -> Decimal | None:
+    """Return what is left of the *budget* of the last run; ``None`` if the cost of one of its calls is."""
+    costs = sum_of(call for call in calls if call.run in runs[-1:])
+    return None if costs.unknown else max(budget - (costs.usage.dollars or Decimal(0)), Decimal(0))
+
+
 def report_json(
-    runs: Sequence[str], calls: Sequence[AgentCall], by: Grouping, *, budget: Decimal | None
+    runs: Sequence[str], calls: Sequence[Call], by: Grouping, *, budget: Decimal | None
 ) -> dict[str, Any]:
     """Return the costs of *runs* as JSON data; *budget* is that of the last of them."""
     total = sum_of(calls)
-    spent = sum_of(call for call in calls if call.run == runs[-1]).usage.dollars if runs else None
-    left = None if budget is None else str(max(budget - (spent or Decimal(0)), Decimal(0)))
+    left = None if budget is None else left_of(budget, calls, runs)
     return {
         "schema_version": SCHEMA_VERSION,
         "runs": list(runs),
         "total": costs_json(total),
-        "budget": None if budget is None else {"dollars": str(budget), "left": left},
+        "budget": None
+        if budget is None
+        else {"dollars": str(budget), "left": None if left is None else str(left)},
         "by": by,
         "groups": [{by: name, **costs_json(costs)} for name, costs in grouped(calls, by)],
     }

@@ -37,7 +37,7 @@ from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import NONE_IN_PROGRESS
 from gsd_core.sanitize import first_line
 
-from .status import RESUME, SCHEMA_VERSION, Holder, current_step, open_questions
+from .status import NO_ANSWERS, RESUME, SCHEMA_VERSION, Holder, current_step, open_questions
 
 MAX_QUESTION = 200
 _SCORE = re.compile(r"(\d+)\s*/\s*(\d+)")
@@ -67,7 +67,7 @@ def next_of(
     snapshot: Snapshot,
     *,
     holder: Holder | None = None,
-    pending_answers: frozenset[str] = frozenset(),
+    pending_answers: Mapping[str, str] = NO_ANSWERS,
     gsd: str = "gsd",
     titles: Mapping[str, str] | None = None,
 ) -> Next:
@@ -145,7 +145,7 @@ def state_when_resumed(state: State, snapshot: Snapshot) -> State:
     return fold(attrs.evolve(state, seen=snapshot), [opened], lambda value, _: value)
 
 
-def _open_question(state: State, step: str, pending_answers: frozenset[str]) -> Question | None:
+def _open_question(state: State, step: str, pending_answers: Mapping[str, str]) -> Question | None:
     asked = [one for one in open_questions(state) if one.step == step]
     return next((one.question for one in asked if one.question.id not in pending_answers), None)
 
@@ -192,7 +192,7 @@ def _again(step: StepId, words: str) -> str:
         case "plan":
             return f"plan {step.phase}{' --gaps' if step.round else ''}"
         case "discuss" | "execute" | "verify":
-            return f"{step.kind} {step.phase}"
+            return f"{step.kind} {step.phase}" + (f" {quoted}" if words else "")
         case "survey":
             return "map"
         case "audit":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -12,46 +12,11 @@ from gsd_core.machine.claims import is_stale, standing
 from gsd_core.machine.due import in_range
 from gsd_core.machine.state import PhaseSnapshot, Snapshot, State, StepRecord, gap_rounds
 from gsd_core.model.ids import CORE_KINDS, phase_order
-
-if TYPE_CHECKING:
-    from gsd_core.planning.survey import Surveyed
+from gsd_core.planning.survey import Measure
 
 Progress: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 StepName: TypeAlias = Literal["discuss", "plan", "execute", "verify"]
 STEPS: tuple[StepName, ...] = ("discuss", "plan", "execute", "verify")
-
-
-@attrs.frozen(kw_only=True)
-class Measure:
-    """How far a milestone is, by its files: its *phases*, those that ROADMAP.md marks as *complete*, its
-    written *plans*, and those that are *executed*."""
-
-    phases: int = 0
-    complete: int = 0
-    plans: int = 0
-    executed: int = 0
-
-    @property
-    def percent(self) -> int:
-        """How many percent of the written plans are executed, as GSD counts; 0 without plans."""
-        return 100 * self.executed // self.plans if self.plans else 0
-
-    def __str__(self) -> str:
-        plans = f"{self.executed} of {_counted(self.plans, 'written plan')} executed"
-        done = f"{self.complete} of {_counted(self.phases, 'phase')} complete"
-        return f"{done}; {plans if self.plans else 'no plan written yet'}"
-
-
-def measure_of(phases: Iterable[Surveyed]) -> Measure:
-    """Return how far these phases of a roadmap are."""
-    found = tuple(phases)
-    return Measure(
-        phases=len(found),
-        complete=sum(phase.complete for phase in found),
-        plans=sum(phase.plans for phase in found),
-        # A phase may have summaries of plans that were superseded since.
-        executed=sum(min(phase.summaries, phase.plans) for phase in found),
-    )
 
 
 def measure_of_snapshot(snapshot: Snapshot | None) -> Measure:
@@ -74,10 +39,6 @@ def measure_json(measure: Measure) -> dict[str, Any]:
         "phases_total": measure.phases,
         "phases_complete": measure.complete,
     }
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 @attrs.frozen(kw_only=True)

@@ -13,11 +13,11 @@ from gsd_core.model.ids import phase_order
 from gsd_core.planning.markdown import Lines, prose, read_text
 from gsd_core.planning.model import Planning
 from gsd_core.planning.state import section_lines
-from gsd_core.planning.survey import Survey, Surveyed
+from gsd_core.planning.survey import Measure, Survey, Surveyed, measure_of
 from gsd_core.planning.todos import Todo
 
 from .next import Next, next_json
-from .phases import Measure, measure_json, measure_of
+from .phases import measure_json
 from .planning import phases_json
 from .status import SCHEMA_VERSION
 

@@ -13,10 +13,10 @@ import attrs
 
 from gsd_core.machine.state import State
 from gsd_core.planning.model import Planning
-from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck
+from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck, count_verified
 from gsd_core.sanitize import first_line, one_line, safe_text
 
-from .amounts import cost_text, counted, dollars_text, duration_text, tokens_of, tokens_text
+from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
 from .cost import Costs
 from .markup import Html, el, join, prose, style, text
 from .phases import PhaseRow, phase_rows
@@ -139,7 +139,7 @@ def _header(report: Report, title: str) -> Html:
 def _tiles(report: Report) -> Html:
     summary, rows = report.summary, phase_rows(report.state)
     wanted = [row for row in report.rows if not _is_later(row)]
-    verified = sum(row.status == "Complete" for row in wanted)
+    verified = count_verified(wanted)
     sign, color = _OUTCOMES.get(report.status, ("●", "warn"))
     outcome = f"exit code {report.state.exit}" if report.state.closed else ""
     finished = sum(row.status == "completed" for row in rows)
@@ -395,7 +395,7 @@ def _cost_row(name: Html, steps: Sequence[StepDone], bar: Html | None, class_: s
         el("td", name),
         el("td", duration_text(took), class_="number"),
         el("td", f"{costs.calls:,}", class_="number wide"),
-        el("td", f"{tokens_of(costs.usage):,}", class_="number wide"),
+        el("td", f"{costs.usage.tokens:,}", class_="number wide"),
         el("td", _amount(costs), class_="number"),
         el("td", bar or "", class_="share"),
         class_=class_,

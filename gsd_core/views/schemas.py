@@ -146,6 +146,7 @@ QUESTION = obj(
     inspection=FLAG,
     asked_at=null(TIME),
     answer_given=FLAG,
+    answer=null(TEXT),
     answer_with=TEXT,
 )
 STEP = obj(
@@ -163,6 +164,7 @@ STATUS = obj(
     idea=null(TEXT),
     agent=null(TEXT),
     sandbox=obj(name=null(TEXT), why=TEXT),
+    branch=null(TEXT),
     exit=null(NUMBER),
     reason=TEXT,
     notes=TEXTS,
@@ -263,7 +265,29 @@ END = obj(
     notes=TEXTS,
     dollars=null(TEXT),
     commits=NUMBER,
+    project=null(
+        obj(
+            name=TEXT,
+            path=TEXT,
+            branch=null(TEXT),
+            phases=NUMBER,
+            phases_complete=NUMBER,
+            tasks=NUMBER,
+            requirements=NUMBER,
+            requirements_verified=NUMBER,
+        )
+    ),
 )
+END["properties"] |= {
+    "try_it": null(obj(source=TEXT, commands=TEXTS, checked=TEXTS)),
+    "worked_seconds": {"type": "number"},
+    "processes": NUMBER,
+    "cost": COSTS,
+    "assumed": arr(obj(question=TEXT, text=TEXT, answer=TEXT, by=TEXT)),
+    "questions": arr(QUESTION),
+    "next": TEXTS,
+}
+"""Not required: they are missing if the project cannot be read any more."""
 ERROR = obj(error=obj(kind=TEXT, message=TEXT, hint=TEXT), exit=NUMBER)
 DRY_RUN = obj(
     project=TEXT,
@@ -319,7 +343,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "cost": obj(
         runs=TEXTS,
         total=COSTS,
-        budget=null(obj(dollars=TEXT, left=TEXT)),
+        budget=null(obj(dollars=TEXT, left=null(TEXT))),
         by=values(Grouping),
         groups=arr(COST_GROUP),
     ),

@@ -6,7 +6,7 @@ A pure function of the journal's facts: the machine's state says what is due, th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +14,7 @@ import attrs
 
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import Wait, due
+from gsd_core.machine.fold import Structure
 from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import (
     Closing,
@@ -29,14 +30,15 @@ from gsd_core.machine.state import (
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Asked, Question, answer_command
 from gsd_core.model.usage import Usage
+from gsd_core.planning.survey import Measure
 
-from .phases import Measure, PhaseRow, measure_json, measure_of_snapshot, phase_rows
+from .phases import PhaseRow, measure_json, measure_of_snapshot, phase_rows
 
-Structure: TypeAlias = Callable[[Any, type[Any]], Any]
 RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
 
 SCHEMA_VERSION = 1
 RESUME = "gsd resume"
+NO_ANSWERS: Mapping[str, str] = {}
 
 
 @attrs.frozen(kw_only=True)
@@ -68,9 +70,9 @@ class Status:
     milestone is; if none is in progress, *idle* says why. *waits_for* is what has to happen next; empty if
     nothing. *sandbox* is the one that the last process used; if empty, *unconfined* says why. *assumed* are
     the checks that a person had to do and a policy answered, each with its step. *not_notified* are the
-    services that the last notification to them did not reach. *pending_answers* are the ids of questions that
-    are answered, but no run has taken the answers yet. *budget* is what the run may cost in dollars, if a
-    flag said so.
+    services that the last notification to them did not reach. *pending_answers* are the answers that no run
+    has taken yet, in words, by question. *branch* is the one that the last process worked on. *budget* is
+    what the run may cost in dollars, if a flag said so.
     """
 
     run: str = ""
@@ -79,6 +81,7 @@ class Status:
     agent: str = ""
     sandbox: str = ""
     unconfined: str = ""
+    branch: str = ""
     exit: int | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
@@ -93,7 +96,7 @@ class Status:
     active: tuple[StepRecord, ...] = ()
     interrupted: bool = False
     questions: tuple[Asked, ...] = ()
-    pending_answers: frozenset[str] = frozenset()
+    pending_answers: Mapping[str, str] = attrs.field(factory=dict[str, str])
     usage: Usage = attrs.field(factory=Usage)
     calls: int = 0
     budget: Decimal | None = None
@@ -106,7 +109,7 @@ def status_of(
     state: State,
     history: History,
     holder: Holder | None,
-    pending_answers: frozenset[str] = frozenset(),
+    pending_answers: Mapping[str, str] = NO_ANSWERS,
     *,
     snapshot: Snapshot | None = None,
     measure: Measure | None = None,
@@ -141,6 +144,7 @@ def status_of(
         agent=", ".join(history.agents),
         sandbox=history.sandbox,
         unconfined=history.unconfined,
+        branch=history.branch,
         exit=None if state.closed is None or run_status == "none" else state.exit,
         reason=state.reason,
         notes=state.notes,
@@ -153,8 +157,8 @@ def status_of(
         interrupted=holder is None,
         questions=questions,
         pending_answers=pending_answers,
-        usage=history.usage,
-        calls=history.calls,
+        usage=sum(history.running.values(), history.usage),
+        calls=history.calls + len(history.running),
         budget=budget_of(history),
         waits_for=_waits_for(state, run_status, unanswered),
         assumed=assumed_checks(state),
@@ -246,19 +250,24 @@ class History:
     """What a run has done so far.
 
     *commits* are grouped by phase, oldest first; those without a phase are under ``""``. *typed* are the
-    flags that later processes of the run use too, by section. *sandbox* and *unconfined* are as in
-    :class:`Status`. *failing* are the services that the last notification to them did not reach, by name.
+    flags that later processes of the run use too, by section. *sandbox*, *unconfined* and *branch* are as in
+    :class:`Status`. *usage* and *calls* are those of the agent calls that ended; *running* has those that did
+    not, by step and key, with what they have used so far. *spent* are the dollars by day, in this machine's
+    time zone. *failing* are the services that the last notification to them did not reach, by name.
     """
 
     run: str = ""
     agents: tuple[str, ...] = ()
     sandbox: str = ""
     unconfined: str = ""
+    branch: str = ""
     version: str = ""
     pid: int = 0
     typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
     usage: Usage = attrs.field(factory=Usage)
     calls: int = 0
+    running: Mapping[tuple[str, str], Usage] = attrs.field(factory=dict[tuple[str, str], Usage])
+    spent: Mapping[date, Decimal] = attrs.field(factory=dict[date, Decimal])
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     errors: tuple[FailureRecord, ...] = ()
     failing: Mapping[str, FailingService] = attrs.field(factory=dict[str, FailingService])
@@ -300,6 +309,7 @@ def _run_opened(history: History, fact: Fact, _: Structure) -> History:
         history,
         sandbox=str(sandbox.get("name") or ""),
         unconfined=str(sandbox.get("why") or ""),
+        branch=str(fact.data.get("branch") or ""),
         pid=fact.data.get("pid") or 0,
         version=fact.data.get("version") or "",
         # A single step may have had another agent: the lifecycle keeps its own.
@@ -310,10 +320,24 @@ def _run_opened(history: History, fact: Fact, _: Structure) -> History:
     return opened
 
 
-def _agent_closed(history: History, fact: Fact, structure: Structure) -> History:
-    used = fact.data.get("usage")
-    usage = history.usage + structure(used, Usage) if used else history.usage
-    return attrs.evolve(history, usage=usage, calls=history.calls + 1)
+def _agent_call(history: History, fact: Fact, structure: Structure) -> History:
+    if fact.kind == "agent.activity" and not fact.data.get("usage"):
+        return history
+    used: Usage = structure(fact.data.get("usage") or {}, Usage)
+    running, call = dict(history.running), (fact.step, str(fact.data.get("key") or ""))
+    if fact.kind == "agent.closed":
+        running.pop(call, None)
+        day = fact.at.astimezone().date()
+        spent = {**history.spent, day: history.spent.get(day, Decimal(0)) + (used.dollars or 0)}
+        total, calls = history.usage + used, history.calls + 1
+        return attrs.evolve(history, usage=total, calls=calls, running=running, spent=spent)
+    if fact.kind == "agent.opened" or call in running:
+        running[call] = used + running.get(call, Usage())
+    return attrs.evolve(history, running=running)
+
+
+def _branch_chosen(history: History, fact: Fact, _: Structure) -> History:
+    return attrs.evolve(history, branch=str(fact.data["branch"]))
 
 
 def _notice_sent(history: History, fact: Fact, _: Structure) -> History:
@@ -344,7 +368,10 @@ def _failed(history: History, fact: Fact, structure: Structure) -> History:
 
 _HANDLERS: dict[str, Callable[[History, Fact, Structure], History]] = {
     "run.opened": _run_opened,
-    "agent.closed": _agent_closed,
+    "branch.chosen": _branch_chosen,
+    "agent.opened": _agent_call,
+    "agent.activity": _agent_call,
+    "agent.closed": _agent_call,
     "notice.sent": _notice_sent,
     "task.committed": _committed,
     "step.completed": _committed,
@@ -362,6 +389,7 @@ def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
         "idea": status.idea or None,
         "agent": status.agent or None,
         "sandbox": {"name": status.sandbox or None, "why": status.unconfined},
+        "branch": status.branch or None,
         "exit": status.exit,
         "reason": status.reason,
         "notes": list(status.notes),
@@ -411,12 +439,12 @@ def phase_json(row: PhaseRow) -> dict[str, Any]:
 
 
 def question_json(
-    asked: Asked, pending_answers: frozenset[str] = frozenset(), gsd: str = "gsd"
+    asked: Asked, pending_answers: Mapping[str, str] = NO_ANSWERS, gsd: str = "gsd"
 ) -> dict[str, Any]:
     """Return an open question as JSON data, with the command that answers it.
 
-    ``answer_given``: its id is in *pending_answers*, so the next run takes the answer. *gsd* is how to call
-    gsd for the project, such as ``gsd -C DIR``.
+    ``answer_given``: it is in *pending_answers*, so the next run takes the answer, which is ``answer``. *gsd*
+    is how to call gsd for the project, such as ``gsd -C DIR``.
     """
     question = asked.question
     return {
@@ -436,15 +464,15 @@ def question_json(
         "inspection": question.inspection,
         "asked_at": time_json(asked.at),
         "answer_given": question.id in pending_answers,
+        "answer": pending_answers.get(question.id),
         "answer_with": answer_command(question, gsd),
     }
 
 
 def cost_json(usage: Usage, calls: int) -> Mapping[str, Any]:
     """Return the usage as JSON data; ``dollars`` is a string, or null if the price is not known."""
-    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     dollars = None if usage.dollars is None else str(usage.dollars)
-    return {"dollars": dollars, "tokens": tokens, "calls": calls, "basis": usage.basis}
+    return {"dollars": dollars, "tokens": usage.tokens, "calls": calls, "basis": usage.basis}
 
 
 def _single_json(end: Closing | None) -> dict[str, Any] | None:

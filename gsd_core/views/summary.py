@@ -8,10 +8,12 @@ from typing import Any
 
 import attrs
 
+from gsd_core.machine.fold import Structure
+from gsd_core.machine.ledger import Call
 from gsd_core.machine.state import Fact
 from gsd_core.model.question import Answer, Inquiry
 
-from .cost import AgentCall, Costs, Structure, calls_of, sum_of
+from .cost import Costs, calls_of, sum_of
 from .status import phase_of
 
 
@@ -90,7 +92,7 @@ class RunSummary:
     steps: tuple[StepDone, ...] = ()
     gaps: tuple[GapFound, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    calls: tuple[AgentCall, ...] = ()
+    calls: tuple[Call, ...] = ()
     costs: Costs = attrs.field(factory=Costs)
 
     @property

@@ -17,6 +17,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -69,6 +70,8 @@ NAMESPACES = (
 )
 
 PROBE_SECONDS = 10
+LISTINGS = 10
+"""How often to list what is to be hidden, while it changes between that and the start."""
 
 
 @implements(gsd_sandbox)
@@ -90,6 +93,9 @@ def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
     if unusable := _unusable(process.places):
         return unusable
     outer, inner = launcher
+    if process.max_processes and (prlimit := program("prlimit")):
+        # Set inside, where it counts only what is in the sandbox. It has no effect on root.
+        inner = (prlimit, f"--nproc={process.max_processes}", *inner)
     environment = {
         name: value for name, value in process.environment.items() if not LOADER_VARIABLES.fullmatch(name)
     }
@@ -123,11 +129,21 @@ def launcher_of(bwrap: str) -> tuple[tuple[str, ...], tuple[str, ...]] | Sandbox
     ways: list[tuple[tuple[str, ...], tuple[str, ...]]] = [plain]
     if env:
         ways.insert(0, ((env, "--ignore-signal=TERM", *plain[0]), (env, "--default-signal=TERM")))
-    error = ""
+    error, has_changed = "", False
     for outer, inner in ways:
-        error = _error_of((*outer, *system(), "--remount-ro", "/", "--", *inner, "true"))
-        if not error:
-            return outer, inner
+        for _ in range(LISTINGS):
+            visible = system()
+            error = _error_of((*outer, *visible, "--remount-ro", "/", "--", *inner, "true"))
+            if not error:
+                return outer, inner
+            has_changed = has_changed or system() != visible
+            if "/etc/" not in error and not has_changed:
+                break
+    if has_changed:
+        # This must not be a reason to go without a sandbox: nobody knows whether one works.
+        raise Permanent(
+            f"a sandbox cannot be made while files in /etc come and go: {error}", hint="try again"
+        )
     return SandboxUnavailable(reason=f"bwrap does not work here: {error}", fix=_fix())
 
 
@@ -186,9 +202,11 @@ def program(name: str, tree: Path | None = None) -> str:
     return str(found or "")
 
 
-@cache
 def system() -> tuple[str, ...]:
-    """Return the options that show the operating system: read-only, without its secrets."""
+    """Return the options that show the operating system: read-only, without its secrets as they are now.
+
+    A file that has been removed since makes bwrap fail, and a new one would be visible.
+    """
     arguments = ["--proc", "/proc", "--dev", "/dev", "--symlink", "/run", "/var/run"]
     if os.geteuid() == 0:
         for name in filter(os.path.exists, KERNEL):
@@ -216,10 +234,16 @@ def system() -> tuple[str, ...]:
 
 def _unreadable(folder: Path) -> Iterator[Path]:
     """Yield what is not readable by everybody below *folder*, but is by this user: root, or by its group."""
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+    entries: list[os.DirEntry[str]] = []
+    with suppress(FileNotFoundError):
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    for entry in entries:
         if entry.is_symlink():
             continue
-        path, mode = Path(entry.path), entry.stat(follow_symlinks=False).st_mode
+        try:
+            path, mode = Path(entry.path), entry.stat(follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            continue
         needed = stat.S_IROTH | (stat.S_IXOTH if entry.is_dir() else 0)
         if not os.access(path, os.R_OK):
             continue

@@ -211,7 +211,7 @@ def test_on_a_phone_the_help_is_there_and_the_words_of_an_event_are_below_its_na
 def test_on_a_phone_the_progress_of_all_runs_has_bars_of_the_same_length(shown: Shown) -> None:
     viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
     with shown.dashboard.opened("/", viewport=viewport) as page:
-        bars = page.get_by_role("main").get_by_role("progressbar", name="progress")
+        bars = page.get_by_role("main").get_by_role("progressbar")
         expect(bars).to_have_count(3)
         boxes = [box for bar in bars.all() if (box := bar.bounding_box())]
         assert len({(round(box["x"]), round(box["width"])) for box in boxes}) == 1

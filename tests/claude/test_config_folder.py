@@ -18,7 +18,7 @@ from gsd_core.testing import FakeAgentHost, a_task
 from gsd_plugins.claude import run_claude
 from gsd_plugins.claude.config_folder import config_folder
 from gsd_plugins.rehearsal.api import ApiRequest, MessagesApi
-from tests.claude.harness import Harness, by_turn, says
+from tests.claude.harness import Harness, by_turn, says, uses
 
 LOGIN: Mapping[str, Any] = {
     "accessToken": "sk-ant-oat01-old",
@@ -27,7 +27,7 @@ LOGIN: Mapping[str, Any] = {
     "scopes": ["user:inference"],
     "subscriptionType": "max",
 }
-RENEWED = {"accessToken": "sk-ant-oat01-new", "refreshToken": "sk-ant-ort01-new", "expiresAt": 2000}
+FOREIGN = {"mcpOAuth": {"db": {"accessToken": "hush"}}}
 
 
 @attrs.define(kw_only=True)
@@ -55,11 +55,19 @@ def own(harness: Harness) -> Path:
     subprocess.run(["git", "init", "-q", harness.tree], check=True)
     own = harness.home / ".claude"
     own.mkdir()
-    (own / ".credentials.json").write_text(json.dumps({"claudeAiOauth": LOGIN}))
+    (own / ".credentials.json").write_text(json.dumps({"claudeAiOauth": LOGIN, **FOREIGN}))
     (own / "settings.json").write_text('{"hooks": {}}')
-    account = {"oauthAccount": {"name": "Ada"}, "mcpServers": {"db": {"env": {"PASSWORD": "hush"}}}}
+    account = {
+        "oauthAccount": {"name": "Ada"},
+        "primaryApiKey": "hush",
+        "mcpServers": {"db": {"env": {"PASSWORD": "hush"}}},
+    }
     (harness.home / ".claude.json").write_text(json.dumps(account))
     return own
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
 def call(harness: Harness, inside: Callable[[Path], object] | None = None, **changes: Any) -> ConfinedHost:
@@ -70,6 +78,7 @@ def call(harness: Harness, inside: Callable[[Path], object] | None = None, **cha
         task = a_task(harness.tree, **changes)
         async with config_folder(task, host, {"HOME": str(harness.home)}, given=False) as config:
             host.places += config.places
+            config.write_login("token")
             if inside:
                 inside(Path(config.environment["CLAUDE_CONFIG_DIR"]))
 
@@ -81,12 +90,14 @@ def login(folder: Path) -> Any:
     return json.loads((folder / ".credentials.json").read_text())
 
 
-def test_the_private_folder_has_the_login_and_nothing_else_of_the_users(harness: Harness, own: Path) -> None:
+def test_the_private_folder_has_no_credentials_of_the_user(harness: Harness, own: Path) -> None:
     seen: list[Path] = []
 
     def look(private: Path) -> None:
         seen.append(private)
-        assert login(private) == {"claudeAiOauth": LOGIN}
+        known = {"scopes": ["user:inference"], "subscriptionType": "max"}
+        token = {"accessToken": "token", "refreshToken": None, "expiresAt": 10**13}
+        assert login(private) == {"claudeAiOauth": {**known, **token}}
         assert json.loads((private / ".claude.json").read_text()) == {"oauthAccount": {"name": "Ada"}}
         assert sorted(path.name for path in private.iterdir()) == [".claude.json", ".credentials.json"]
 
@@ -110,42 +121,24 @@ def test_the_users_settings_are_visible_read_only_for_a_task_that_uses_them(
     assert others == [Place(path=path, source=own / "settings.json") for path in paths]
 
 
-def test_tokens_that_were_renewed_come_back(harness: Harness, own: Path) -> None:
-    new = {"claudeAiOauth": {**LOGIN, **RENEWED}}
-    call(harness, lambda private: (private / ".credentials.json").write_text(json.dumps(new)))
+def test_nothing_comes_back_from_the_private_folder(harness: Harness, own: Path) -> None:
+    before = files_in(own)
 
-    assert login(own) == new
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        {"claudeAiOauth": {**LOGIN, **RENEWED}, "apiKeyHelper": "evil"},
-        {"claudeAiOauth": {**LOGIN, **RENEWED, "scopes": ["all"]}},
-        {"claudeAiOauth": {**LOGIN, **RENEWED, "expiresAt": 500}},
-        {"claudeAiOauth": {**LOGIN, **RENEWED, "accessToken": "something else"}},
-        {"claudeAiOauth": {**LOGIN, **RENEWED, "accessToken": ["sk-ant-oat01-x"]}},
-        {"claudeAiOauth": {**LOGIN, **RENEWED, "more": 1}},
-        {"claudeAiOauth": []},
-        [],
-    ],
-)
-def test_nothing_else_comes_back(harness: Harness, own: Path, forged: object) -> None:
     def forge(private: Path) -> None:
-        (private / ".credentials.json").write_text(json.dumps(forged))
+        changed = {**LOGIN, "accessToken": "sk-ant-oat01-new", "expiresAt": 2000}
+        (private / ".credentials.json").write_text(json.dumps({"claudeAiOauth": changed}))
         (private / "settings.json").write_text('{"hooks": "evil"}')
 
     call(harness, forge)
 
-    assert login(own) == {"claudeAiOauth": LOGIN}
-    assert (own / "settings.json").read_text() == '{"hooks": {}}'
-    assert sorted(path.name for path in own.iterdir()) == [".credentials.json", "settings.json"]
+    assert files_in(own) == before
 
 
 def test_links_in_the_private_folder_lead_nowhere(harness: Harness, own: Path) -> None:
     elsewhere = harness.home / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "victim").write_text(json.dumps({"claudeAiOauth": {**LOGIN, **RENEWED}}))
+    (elsewhere / "victim").write_text("{}")
+    before = files_in(own)
 
     def link(private: Path) -> None:
         (private / ".credentials.json").unlink()
@@ -159,7 +152,9 @@ def test_links_in_the_private_folder_lead_nowhere(harness: Harness, own: Path) -
     (own / "projects" / "x" / f"{harness.conversation.id}.jsonl").write_text("{}")
     call(harness, conversation=attrs.evolve(harness.conversation, resume=True))
 
-    assert login(own) == {"claudeAiOauth": LOGIN}
+    (own / "projects" / "x" / f"{harness.conversation.id}.jsonl").unlink()
+    assert files_in(own) == before
+    assert (elsewhere / "victim").read_text() == "{}"
     assert not list(elsewhere.rglob("*.jsonl"))
     assert sorted(path.name for path in elsewhere.iterdir() if path.is_file()) == ["victim"]
 
@@ -185,3 +180,41 @@ def test_a_conversation_is_resumed_with_and_without_a_sandbox(
 
     assert (first.text, second.text) == ("first", "second")
     assert "do it" in json.dumps(requests[-1].body)
+
+
+LOGINS = {
+    "a file": (
+        {"claudeAiOauth": {**LOGIN, "expiresAt": 10**13 - 1}},
+        {},
+        ("authorization", "Bearer sk-ant-oat01-old"),
+    ),
+    "a key of the console": (None, {"primaryApiKey": "hush-console"}, ("x-api-key", "hush-console")),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LOGINS)
+def test_a_login_reaches_the_api_and_not_the_agent(
+    harness: Harness, own: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credentials, account, sent = LOGINS[kind]
+    (own / ".credentials.json").unlink()
+    if credentials:
+        (own / ".credentials.json").write_text(json.dumps(credentials))
+    (harness.home / ".claude.json").write_text(json.dumps(account))
+    host = ConfinedHost()
+    command = "env; cat -v /proc/$PPID/environ; grep -rh . $CLAUDE_CONFIG_DIR"
+    script = by_turn(uses("Bash", command=command), says("done"))
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with MessagesApi(script) as api:
+        environment = {"ANTHROPIC_BASE_URL": api.url, "HOME": str(harness.home)}
+        task = harness.task(tools=("Bash",), writable=True)
+        result = asyncio.run(run_claude(task, host, env=environment))
+
+    header, value = sent
+    assert result.text == "done"
+    assert {request.headers[header] for request in api.requests} == {value}
+    assert "CLAUDE_CONFIG_DIR" in api.requests[-1].last
+    assert "sk-ant-o" not in api.requests[-1].last
+    assert "hush" not in api.requests[-1].last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,19 @@ def test_variables_named_in_the_settings_reach_the_agent(
         environment = output_of(harness, "env")
 
     assert "JAVA_HOME=/opt/java" in environment
+
+
+def test_commands_run_in_the_shell_that_policies_read(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = tmp_path / "zsh"
+    other.write_text('#!/bin/sh\necho another shell\nexec bash "$@"\n')
+    other.chmod(0o755)
+    monkeypatch.setenv("SHELL", str(other))
+    output = output_of(harness, "echo it is ${BASH_VERSION:+bash}")
+
+    assert "it is bash" in output
+    assert "another shell" not in output
 
 
 def add_project_settings(harness: Harness) -> None:

@@ -60,7 +60,7 @@ def test_the_demo_builds_what_it_says_in_its_own_repository_and_tells_what_is_re
 
     done = project.gsd("demo", "try me", "--yes")
     folder = project.root / "try me"
-    commands = [line.strip() for line in done.err.splitlines() if line.startswith("  python3 -m greeter ")]
+    commands = [line.strip() for line in done.out.splitlines() if line.startswith("  python3 -m greeter ")]
     tried = [
         subprocess.run(line, shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout
         for line in commands
@@ -69,8 +69,8 @@ def test_the_demo_builds_what_it_says_in_its_own_repository_and_tells_what_is_re
     assert done.exit == 0, done.err
     assert done.out.count("scripted: the model's words, and the agent: rehearsal.cli is off") == 1
     assert done.out.count("no account, no request to a model, no cost") == 1
-    assert f"cd '{folder}'" in done.err
-    assert "this was a rehearsal: the model's answers came from a script" in done.err.splitlines()[-1]
+    assert f"cd '{folder}'" in done.out
+    assert "this was a rehearsal: the model's answers came from a script" in done.out.splitlines()[-1]
     assert "does not build" not in done.err
     assert len(commands) == 2
     assert tried[0].startswith("Hello, Alan")

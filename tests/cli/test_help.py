@@ -151,9 +151,28 @@ def test_an_unknown_command_is_an_error_with_a_suggestion() -> None:
 
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        "error: no command 'statsu'; did you mean 'status'?",
+        "error: no command 'statsu'; did you mean 'gsd status'?",
         "hint: gsd --help",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("init", "run IDEA"),
+        ("new", "run IDEA"),
+        ("continue", "resume"),
+        ("kill", "stop"),
+        ("config", "settings"),
+        ("login", "doctor"),
+        ("dashboard", "serve"),
+    ],
+)
+def test_the_name_that_another_tool_has_for_a_command_leads_to_ours(name: str, meant: str) -> None:
+    result = call(name)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: no command {name!r}; did you mean 'gsd {meant}'?\n")
 
 
 def test_an_unknown_option_is_an_error_with_a_hint() -> None:

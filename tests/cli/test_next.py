@@ -348,11 +348,12 @@ def test_a_hostile_project_cannot_control_the_terminal(tmp_path: Path) -> None:
 
 
 TABLE = "\n| Phase | Milestone | Plans Complete | Status | Completed |\n|-|-|-|-|-|\n"
+NEXT_ROW = "| 2. More | v1.0 | 0/1 | Not started | - |\n"
 COMPLETE_IN = {
     "checkbox": ("- [x] **Phase 1: Core** - a\n", "", ""),
     "heading": ("", " ✓ COMPLETE (2026-01-31)", ""),
     "status": ("", "\n**Status**: ✅ Complete (2026-02-06)", ""),
-    "table": ("", "", TABLE + "| 1. Core | v1.0 | 1/1 | ✅ **Complete** | 2026-01-31 |\n"),
+    "table": ("", "", TABLE + "| 1. Core | v1.0 | 1/1 | ✅ **Complete** | 2026-01-31 |\n" + NEXT_ROW),
     "shifted row, open checkbox": (
         "- [ ] **Phase 1: Core** - a\n",
         "",

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from gsd_core.journal.codec import unstructure
 from gsd_core.journal.lock import ProjectLock
-from gsd_core.planning.phase_edit import plan_removal
-from gsd_core.run.phase_edits import LOG
+from gsd_core.planning.edits import Edit, apply_edit
+from gsd_core.planning.phase_edit import plan_addition
+from gsd_core.run.edits import LOG, StoredEdit
 from tests.cli.bench import Bench, call
-from tests.planning.test_phase_edit import FILES, content, phases
+from tests.planning.test_phase_edit import FILES, content, phases, removal
 from tests.planning.trees import make_project
 
 
@@ -110,11 +112,76 @@ def test_a_folder_without_a_project_or_a_repository_is_refused(tmp_path: Path) -
     assert content(tmp_path) == before
 
 
-def test_an_edit_that_was_interrupted_is_finished_first(root: Path) -> None:
-    edit = plan_removal(root, "2")
+def interrupted(root: Path, edit: Edit, *command: str, applied: bool = False) -> Path:
+    """Leave what a command leaves that is killed after it has begun, or after it has written its files."""
     directory = root / ".git" / "gsd"
     directory.mkdir(exist_ok=True)
-    (directory / LOG).write_text(edit.to_json())
+    base = git(root, "rev-parse", "HEAD").strip()
+    stored = StoredEdit(
+        edit=edit, id="1a2b", owner="", commits=True, base=base, command=command, applied=applied
+    )
+    if applied:
+        apply_edit(root, edit, directory)
+    (directory / LOG).write_text(json.dumps(unstructure(stored)))
+    return directory / LOG
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_the_same_command_finishes_one_that_was_interrupted_and_adds_nothing(
+    root: Path, applied: bool
+) -> None:
+    log = interrupted(root, plan_addition(root, "Export"), "phase", "add", "Export", applied=applied)
+    again = call("phase", "add", "-C", root, "Export")
+
+    assert (again.exit_code, "added phase 5: Export" in again.stdout) == (0, True), again.stderr
+    assert "is finished now" in again.stderr
+    assert [*phases(root)] == ["1", "2", "3", "4", "5"]
+    assert git(root, "log", "--format=%s") == "docs: add phase 5 Export\nbegin\n"
+    assert not log.exists()
+    # It has said so, so the same words ask for another phase now.
+    assert done("add", "-C", root, "Export")["phase"] == "6"
+
+
+def test_a_commit_that_was_made_before_the_kill_is_found(root: Path) -> None:
+    log = interrupted(root, plan_addition(root, "Export"), "phase", "add", "Export", applied=True)
+    git(root, "commit", "-qm", "docs: add phase 5 Export\n\nGSD-Edit: 1a2b", ".planning/ROADMAP.md")
+    # What another tool writes after that is its own.
+    (root / ".planning/STATE.md").write_text("# State\n")
+    other = call("todo", "add", "-C", root, "Look")
+
+    assert other.exit_code == 0, other.stderr
+    assert "finished first: add phase 5 Export" in other.stderr
+    subjects = git(root, "log", "--format=%s").splitlines()
+    assert subjects == ["docs: capture todo - Look", "docs: add phase 5 Export", "begin"]
+    assert not log.exists()
+
+
+def test_the_reading_commands_name_the_one_that_finishes_it(root: Path) -> None:
+    log = interrupted(root, removal(root, "2"), "phase", "remove", "2")
+    os.rename(root / ".planning/phases/03-more", root / ".planning/phases/02-more")  # noqa: PTH104
+    named = json.loads(call("next", "-C", root, "--json").stdout)["command"]
+    health = json.loads(call("health", "-C", root, "--json").stdout)
+
+    assert named.endswith(" phase remove 2")
+    assert f"finish it with: {named}" in call("status", "-C", root).stdout
+    assert [one["fix"] for one in health["warnings"] if one["code"] == "W102"] == ["gsd phase remove 2"]
+    assert log.exists()
+    assert call("phase", "remove", "2", "-C", root).exit_code == 0
+    assert json.loads(call("next", "-C", root, "--json").stdout)["command"] != named
+
+
+def test_a_stored_edit_cannot_lead_out_of_the_planning_files(root: Path) -> None:
+    log = interrupted(root, plan_addition(root, "Export"), "phase", "add", "Export")
+    log.write_text(log.read_text().replace(".planning/ROADMAP.md", ".git/hooks/pre-commit"))
+    result = call("todo", "add", "-C", root, "Look")
+
+    assert (result.exit_code, "cannot be read" in result.stderr) == (2, True), result.stderr
+    assert not (root / ".git/hooks/pre-commit").exists()
+    assert "cannot be read" in call("status", "-C", root).stdout
+
+
+def test_an_edit_that_was_interrupted_is_finished_first(root: Path) -> None:
+    log = interrupted(root, removal(root, "2"))
     os.rename(root / ".planning/phases/03-more", root / ".planning/phases/02-more")  # noqa: PTH104
     result = call("phase", "add", "-C", root, "Export")
 
@@ -126,7 +193,7 @@ def test_an_edit_that_was_interrupted_is_finished_first(root: Path) -> None:
         "docs: add phase 4 Export",
         "docs: remove phase 2 Middle",
     ]
-    assert not (directory / LOG).exists()
+    assert not log.exists()
 
 
 def test_a_damaged_record_of_an_edit_is_named(root: Path) -> None:

@@ -85,7 +85,8 @@ def test_the_known_plugins_are_listed_with_their_packages() -> None:
     rows = {row["name"]: row for row in said("plugins", "list")["plugins"]}
 
     assert (rows["slack"]["package"], rows["slack"]["installed"]) == ("gsd-plugin-slack", None)
-    assert "gsd-plugin-slack" in call("plugins", "list").stdout
+    assert not any(row["published"] for row in rows.values())
+    assert "contrib/gsd-plugin-slack" in call("plugins", "list").stdout
 
 
 def test_settings_of_a_known_plugin_that_is_not_installed_are_a_warning(bench: Bench, tmp_path: Path) -> None:
@@ -216,6 +217,28 @@ def test_a_name_that_is_no_package_is_an_error(name: str) -> None:
     assert (result.exit_code, "is not a package" in result.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("slack", "is not published yet"),
+        ("gsd-plugin-slack", "is not published yet"),
+        ("GSD_Plugin.Slack>=0", "is not published yet"),
+        ("gsd-plugin-slakc", "is not on the list"),
+        ("requests", "is not on the list"),
+        ("gsd-plugin-x @ https://x.invalid/y.whl", "is not on the list"),
+    ],
+)
+def test_a_name_that_we_have_not_published_is_never_looked_for_in_the_index(
+    name: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    for sources in ((), ("--find-links", "/tmp")):
+        result = call("plugins", "install", *sources, "--", name)
+
+        assert (result.exit_code, why in " ".join(result.stderr.split())) == (2, True), result.stderr
+        assert "install it from a path" in " ".join(result.stderr.split())
+
+
 def test_only_a_package_with_a_plugin_can_be_uninstalled() -> None:
     for name in ("uat", "gsd-core", "attrs"):
         result = call("plugins", "uninstall", name)
@@ -254,6 +277,7 @@ def test_a_package_is_installed_found_outdated_upgraded_and_removed(tmp_path: Pa
     links = ("--no-index", "--find-links", tmp_path)
     installed = gsd("install", wheel(tmp_path, "1.0"), *links)
     assert (installed.returncode, "Installed: mine" in installed.stdout) == (0, True), installed.stderr
+    assert "a folder or wheel on this machine" in " ".join(installed.stderr.split())
     assert '"name": "mine"' in gsd("--json").stdout
     wheel(tmp_path, "2.0")
     old = gsd("outdated", *links, "--json")

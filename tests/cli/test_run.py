@@ -39,13 +39,16 @@ def _gsd(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.slow
-def test_an_idea_becomes_a_finished_project_and_stdout_stays_empty(tmp_path: Path, idea: Path) -> None:
+def test_an_idea_becomes_a_finished_project_and_stdout_has_the_result(tmp_path: Path, idea: Path) -> None:
     done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert "phase 1 complete" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("done: 1 phase complete (")
+    assert "phase 1 complete: " in done.stderr
+    assert "phase 1 complete: " not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("built: ")
+    assert lines[lines.index("next:") + 1] == f"  gsd -C {tmp_path / 'new'} report --open"
+    assert done.stdout.splitlines()[-1].startswith("done: 1 phase complete (")
     assert said("status", "-C", tmp_path / "new")["progress"] == 100
 
 
@@ -83,6 +86,42 @@ def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
     end = json.loads(done.stdout)
     assert (end["schema_version"], end["outcome"], end["exit"]) == (1, "done", 0)
     assert end["commits"] > 3
+    assert end["project"]["path"] == str(tmp_path / "new")
+    assert end["project"]["phases"] == end["project"]["phases_complete"] == 1
+    assert end["project"]["requirements_verified"] == end["project"]["requirements"] > 0
+    assert end["questions"] == []
+    assert end["assumed"]
+    assert end["next"][0] == f"gsd -C {tmp_path / 'new'} report --open"
+    assert end["cost"]["calls"] > 3
+
+
+@pytest.mark.slow
+def test_json_at_the_end_has_the_open_questions_and_how_to_answer_them(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    done = _gsd("run", idea, "-C", root, *FAKE, "--no-input", "--output-format", "json")
+
+    end = json.loads(done.stdout)
+    (question,) = end["questions"]
+    assert (done.returncode, end["exit"]) == (3, 3)
+    assert question["text"]
+    assert question["options"]
+    assert question["answer_with"] == f"gsd -C {root} answer {question['id']} CHOICE"
+    assert end["next"] == [f"gsd -C {root} -p gsd_plugins.rehearsal.fake resume"]
+
+
+def test_printed_commands_name_the_program_as_it_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Path(sys.executable).with_name("gsd")
+    (tmp_path / ".planning").mkdir()
+    command = [str(program), "-C", str(tmp_path), "next"]
+    here = subprocess.run(command, capture_output=True, text=True, check=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    elsewhere = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert f"gsd -C {tmp_path} run IDEA" in here.stdout + here.stderr
+    assert str(program) not in here.stdout + here.stderr
+    assert f"{program} -C {tmp_path} run IDEA" in elsewhere.stdout + elsewhere.stderr
 
 
 @pytest.mark.slow
@@ -105,7 +144,7 @@ def test_an_unanswered_question_ends_the_run_and_resume_continues_it(tmp_path: P
     resumed = _gsd("resume", "-C", root, *FAKE[:2])
 
     assert asked.returncode == 3, asked.stderr
-    assert f"answer {question['id']}" in asked.stderr
+    assert f"answer {question['id']}" in asked.stdout
     assert answered.returncode == 0, answered.stderr
     assert resumed.returncode == 0, resumed.stderr
     assert said("status", "-C", root)["status"] == "done"

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from gsd_core.journal.store import Journal
 from gsd_core.machine.state import Options
+from gsd_core.run.edits import keep_asked
+from gsd_core.run.last_run import read_last_run
+from gsd_core.settings import journals_folder
+from gsd_core.trust import KnownJournals
 from tests.cli.bench import call
 from tests.run import harness as h
 
@@ -148,3 +153,20 @@ def test_a_dry_run_of_a_new_idea_surveys_existing_code_first(tmp_path: Path) -> 
 
     assert "first: describe the existing code (survey), because the project has code" in result.stdout
     assert "then discuss, plan, execute, verify and complete each phase" in result.stdout
+
+
+def test_a_command_that_was_killed_before_it_said_so_reports_what_it_has_done(
+    planned: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    shutil.copytree(planned, root)
+    with Journal.open(root / ".git" / "gsd" / "journal.db", clock=h.now) as journal:
+        run = read_last_run(journal).id
+        KnownJournals(journals_folder()).add(journal, root, h.now())
+    keep_asked(root / ".git" / "gsd", ("plan", "1", "False"), run, ["1/plan"])
+    command = ("plan", "-C", root, "01", "-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--yes")
+    again = call(*command, "--no-input")
+    deliberate = call(*command)
+
+    assert (again.exit_code, "has done: 1/plan" in again.stderr) == (0, True), again.output
+    assert (deliberate.exit_code, "is planned already" in deliberate.stderr) == (2, True)

@@ -550,3 +550,30 @@ def test_a_wrong_option_is_reported_before_a_missing_login_or_idea(
         assert "no idea given" not in result.stderr
         assert "logged in" not in result.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_a_later_choice_of_phases_replaces_the_earlier_one(bench: Bench) -> None:
+    bench.start()
+    options = {"phases": ["99"], "skip_verify": False, "skip_discuss": False, "gap_rounds": 3}
+    typed = {"run": {"only": "99"}}
+    bench.fact("run.opened", pid=1, version="0.1.0", agent=["rehearsal"], options=options, typed=typed)
+
+    result = call("resume", "-C", bench.root, "--dry-run", "--output-format", "json", "--phases", "1")
+
+    found = _settings(json.loads(result.stdout))
+    assert found["run.phases"] == ("1", "command line")
+    assert "run.only" not in found
+
+
+def test_paths_among_the_options_are_stored_so_that_they_hold_in_other_folders(
+    idea: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules.toml").write_text("[[rule]]\nwhen = { step = 'init' }\ndo = 'error'\nstatus = 401\n")
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    found = _dry(idea, "-C", "new", "--agent", "rehearsal", "--script", "rules.toml", "--plugins-dir", "own")
+    failed = call("resume", "--plugins-dir", "own")
+
+    assert _settings(found)["rehearsal.script"] == (str(tmp_path / "rules.toml"), "command line")
+    assert f"--plugins-dir {tmp_path / 'own'}" in failed.stderr

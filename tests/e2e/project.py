@@ -161,7 +161,7 @@ class Project:
     def leftovers(self) -> list[Process]:
         """Return the processes that carry the mark of a run of this project."""
         runs = {fact.run for fact in self.facts("run.opened")} if self.journal_file.exists() else set[str]()
-        return [process for process in processes("GSD_RUN") if process.mark in runs]
+        return [process for process in processes("GSD_RUN") if (process.mark or "").partition("@")[0] in runs]
 
     def clear(self) -> list[Process]:
         """Kill what still runs; return the processes that gsd left behind."""

@@ -21,6 +21,9 @@ def test_a_rehearsal_creates_its_own_repository_and_costs_nothing(project: Proje
         "GSD rehearsal <rehearsal@localhost>"
     }
     assert list(defects(project)) == []
+    assert "user." not in git(project.root, "config", "--local", "--list")
+    again = project.gsd("milestone", "complete", "--yes")
+    assert again.exit == 0, again.err
     assert (project.json("status")["status"], project.json("status")["cost"]["dollars"]) == ("done", "0")
     assert ", $0, run r-" in done.err.splitlines()[-1]
 

@@ -17,11 +17,15 @@ NO_PHASES_IN_GSD = {
     "Prodro21__RackPro": "only shipped milestones: we show the last one, as documented",
     "ProgressPlanner__markdown-alternate": "no ROADMAP.md: we show the last milestone from its archive",
 }
+OTHER_MILESTONES = {
+    "PloganNV__gsd-town": (
+        ("6", "7", "8", "9", "10"),
+        "the list and STATE say that v3.0 is in progress, and give it phases 11-14; GSD lists all phases",
+    )
+}
 PHASE_DIFFERENCES = {
     "Poom5741__mm-bot 1 name": "its heading ends in '✓ COMPLETE (DATE)', a state, not a name",
     "Poom5741__mm-bot 1 complete": "the same heading says so; GSD only looks for a checkbox",
-    "PloganNV__gsd-town 6 complete": "its row of the progress table says Complete; it has no checkbox",
-    "PloganNV__gsd-town 10 complete": "its row of the progress table says Complete; it has no checkbox",
     "PloganNV__gsd-town 12 complete": "its row of the progress table says Complete; it has no checkbox",
     "PloganNV__gsd-town 14 complete": "STATE.md is at this phase and calls it COMPLETE",
     "mirkanu__gsd-dashboard 18.1 complete": "its row of the progress table says Complete, in another column",
@@ -112,6 +116,8 @@ def test_phases_agree_with_gsd_except_where_explained(project: Path) -> None:
         assert found != []
         return
 
+    others, _ = OTHER_MILESTONES.get(project.name, ((), ""))
+    reported = [phase for phase in reported if phase["number"] not in others]
     assert [phase["number"] for phase in found] == [phase["number"] for phase in reported]
     differing = [
         line

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from gsd_core.planning.config import default_config
-from gsd_core.planning.health import apply, check_health, repairs
+from gsd_core.planning.health import check_health, plan_repair, repairs
 from gsd_core.planning.idea import render_idea
 from tests.cli.bench import call, repository
+from tests.cli.bench import said as json_of
 from tests.planning.trees import each_project, make_project, plan_text
 
 STATE = "# Project State\n\n## Current Position\n\nPhase: 1 of 2 (Core)\nPlan: 1 of 1 in current phase\n"
@@ -184,7 +185,7 @@ def test_state_is_rebuilt_from_the_roadmap_the_project_and_the_files(tmp_path: P
     text = (root / ".planning/STATE.md").read_text()
     assert "**Core value:** It lasts" in text
     assert "Phase: 2 of 2 (Rest)\nPlan: Not started\nStatus: Ready to plan\n" in text
-    assert "] 50%" in text
+    assert f"] {json_of('progress', '-C', root)['percent']}%" in text
 
 
 def test_repairing_the_position_keeps_the_rest_of_the_state(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_a_file_that_changed_since_the_diff_is_not_overwritten(tmp_path: Path) -
     (root / ".planning/config.json").write_text("{}")
 
     with pytest.raises(Exception, match=r"config\.json"):
-        apply(root, repair)
+        plan_repair(root, repair)
     assert (root / ".planning/config.json").read_text() == "{}"
 
 

@@ -43,7 +43,7 @@ ZONES = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone
 # These have functions, and are not stored.
 CLASSES: list[Any] = sorted(
     {cls for name in gsd_core.__all__ if attrs.has(cls := getattr(gsd_core, name))}
-    - {gsd_core.StepType, gsd_core.CommandOptions},
+    - {gsd_core.StepType, gsd_core.CommandOptions, gsd_core.Spend},
     key=lambda cls: cls.__name__,
 )
 UNIONS: list[Any] = [Outcome, Change, Permission]
@@ -59,7 +59,18 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if not attrs.has(kind):
         return st.one_of([values(member) for member in get_args(kind)])
     attrs.resolve_types(kind)
+    if kind is Usage:
+        return usages()
     return st.builds(kind, **{field.name: of(field.type) for field in attrs.fields(kind) if field.init})
+
+
+def usages() -> st.SearchStrategy[Usage]:
+    """Return a strategy for usages, which are never negative."""
+    number = st.integers(0, 10**15)
+    dollars = st.none() | st.decimals(0, 10**15, allow_nan=False)
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "turns")
+    bases = st.sampled_from(["reported", "priced", "unknown"])
+    return st.builds(Usage, dollars=dollars, basis=bases, **dict.fromkeys(names, number))
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:

@@ -78,7 +78,7 @@ def test_a_signal_while_a_command_runs_stops_the_run_and_resume_finishes_it(
     assert stopped.exit == code
     assert seconds < 10
     assert (closed.data["outcome"], closed.data["exit"]) == ("stopped", code)
-    assert " resume\n" in stopped.err
+    assert " resume\n" in stopped.out
     assert left == []
     assert resumed.exit == 0, resumed.err
     assert list(defects(project)) == []
@@ -106,6 +106,9 @@ def test_a_second_signal_ends_a_run_whose_loop_a_plugin_blocks(
     assert alive
     assert ended.exit == code
     assert seconds < 2
+    *_, left, how = ended.err.splitlines()
+    assert left.startswith("ended at once")
+    assert how == f"continue with: gsd -p gsd_plugins.rehearsal.fake {' '.join(loads)} resume"
     assert resumed.exit == 0, resumed.err
     assert list(defects(project)) == []
 

@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextContent
 
 from gsd_core import Session, SessionRequest
 from gsd_plugins.mcp.server import make_server
-from gsd_plugins.sessions import host
+from gsd_plugins.sessions import SessionsSettings, host
 from gsd_plugins.sessions.following import Harness
 
 FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")
@@ -33,7 +33,7 @@ async def in_memory() -> AsyncGenerator[tuple[Client, Harness]]:
 def begin(folder: Path, *arguments: str) -> Session:
     folder.mkdir(exist_ok=True)
     request = SessionRequest(arguments=arguments, folder=folder, project=folder)
-    return host.start_session(request, slots=3, keep_bytes=1_000_000)
+    return host.start_session(request, SessionsSettings(slots=3))
 
 
 def begin_following(folder: Path) -> Session:

@@ -13,12 +13,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 
-from gsd_core import ConfigError
+from gsd_core import ConfigError, UserError
 from gsd_core.project import Project
 from gsd_plugins.mcp import tools
+from gsd_plugins.mcp.calls import Calls
 from gsd_plugins.mcp.catalog import MAX_OUTPUT_BYTES
 from gsd_plugins.mcp.screen import shown, whole
-from gsd_plugins.mcp.server import make_server
+from gsd_plugins.mcp.server import described, make_server
 from gsd_plugins.sessions import host
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
@@ -288,3 +289,126 @@ def test_a_question_is_answered_and_a_manual_check_judged(
     asyncio.run(judged())
     until(check, lambda one: one.has_ended)
     assert "grey on grey" in (folder / "01-UAT.md").read_text()
+
+
+def test_each_tool_has_a_title_and_each_argument_a_description() -> None:
+    for tool in described():
+        assert tool.title
+        for name, about in tool.input_schema["properties"].items():
+            assert about.get("description"), (tool.name, name)
+
+
+def test_prompts_are_listed_and_take_exactly_their_arguments() -> None:
+    async def asked() -> None:
+        async with in_memory() as (client, _):
+            listed = (await client.list_prompts()).prompts
+            assert [prompt.name for prompt in listed] == ["overview", "answer", "build"]
+            assert all(prompt.title and prompt.description for prompt in listed)
+            given = {"project": "/home/me/{demo}", "idea": "a clock"}
+            [message] = (await client.get_prompt("build", given)).messages
+            assert "in the folder /home/me/{demo}: a clock" in getattr(message.content, "text", "")
+            for name, wrong in (("build", {}), ("overview", {"x": "y"}), ("nothing", {})):
+                with pytest.raises(MCPError, match="no prompt"):
+                    await client.get_prompt(name, wrong)
+
+    asyncio.run(asked())
+
+
+@pytest.mark.slow
+def test_a_client_is_told_when_a_document_changes(tmp_path: Path) -> None:
+    session = begin(tmp_path / "a", "version").id
+    uri = f"gsd://sessions/{session}/state"
+
+    async def listened() -> None:
+        async with in_memory() as (client, _), client.listen(resource_subscriptions=[uri]) as events:
+            planning = tmp_path / "a" / ".planning"
+            planning.mkdir()
+            (planning / "ROADMAP.md").write_text("# Roadmap")
+            (planning / "STATE.md").write_text("# State")
+            # Documents are looked at when something happens to a session.
+            begin(tmp_path / "b", "version")
+            async with asyncio.timeout(30):
+                assert getattr(await anext(aiter(events)), "uri", None) == uri
+
+    asyncio.run(listened())
+
+
+@pytest.mark.slow
+def test_sessions_are_waited_for_together_paused_stopped_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in no_problems(QUESTION="1").items():
+        monkeypatch.setenv(name, value)
+    first = begin(tmp_path / "a", "run", str(EXAMPLE), *FAKE).id
+    second = begin_following(tmp_path / "b").id
+
+    async def steered() -> None:
+        async with in_memory() as (client, _):
+
+            async def call(tool: str, **given: Any) -> dict[str, Any]:
+                return data(await client.call_tool(tool, given))
+
+            told: list[str] = []
+
+            async def report(progress: float, total: float | None, message: str | None) -> None:
+                told.append(message or "")
+
+            given = {"session": [first, second], "after": 0, "seconds": 100, "until": "checkpoint"}
+            waited = data(await client.call_tool("gsd_wait_for_change", given, progress_callback=report))
+            assert waited["changes"]
+            await asyncio.to_thread(until, first, lambda one: one.state == "waiting_checkpoint")
+            [due] = (await call("gsd_wait_for_change", session=[first, second]))["changes"]
+            assert (due["session"], due["state"]) == (first, "waiting_checkpoint")
+            later = {"session": [second], "after": due["change"], "seconds": 1}
+            await client.call_tool("gsd_wait_for_change", later, progress_callback=report)
+            assert f"{second}: running" in told
+
+            said = await client.call_tool("gsd_remove_session", {"session": second})
+            assert "has not ended" in error(said)
+            stopped = await call("gsd_end_session", session=second)
+            assert (stopped["stopped"], stopped["session"]["state"]) == (True, "stopped")
+            assert (await call("gsd_remove_session", session=second))["removed"] == second
+            assert (await call("gsd_pause_session", session=first))["asked"]
+            await asyncio.to_thread(until, first, lambda one: one.has_ended or not one.pid)
+            listed = (await call("gsd_list_sessions", ended=True))["sessions"]
+            assert [one["id"] for one in listed] == [first]
+
+    asyncio.run(steered())
+
+
+CHECK = {"id": "q-1", "kind": "checkpoint", "header": "Look", "free_text": False, "answer_given": False}
+
+
+@pytest.mark.parametrize(
+    ("labels", "recommended", "given", "words"),
+    [
+        # Which of them would mean that it works?
+        (("It looks bad", "It looks good"), None, {"passed": True}, "no option that means this verdict"),
+        (("Works", "Blurred", "Wrong color"), 0, {"passed": False}, "no option that means this verdict"),
+        (("Works", "Broken"), 0, {"passed": False, "note": "grey on grey"}, "no note"),
+    ],
+)
+def test_a_verdict_that_is_none_of_the_options_is_refused(
+    labels: tuple[str, ...], recommended: int | None, given: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    options = [
+        {"number": number + 1, "label": label, "description": "", "recommended": number == recommended}
+        for number, label in enumerate(labels)
+    ]
+
+    class Asking(Harness):
+        async def status(self, session: str) -> dict[str, Any]:
+            return {"questions": [{**CHECK, "inspection": True, "options": options}], "owner": None}
+
+    async def judged() -> str:
+        async with Asking() as harness:
+            calls = Calls(harness=harness)
+            with pytest.raises(UserError) as caught:
+                await calls.call("gsd_mark_verified", {"session": "s1", **given}, no_progress)
+            return str(caught.value)
+
+    assert words in asyncio.run(judged())
+
+
+async def no_progress(progress: float, total: float, message: str) -> None:
+    """Tell nobody."""

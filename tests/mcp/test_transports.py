@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from gsd_core import CommandOptions, UserError, bind_settings
-from gsd_plugins.mcp import http_app
+from gsd_plugins.mcp import http_app, tools
 from gsd_plugins.mcp.cli import mcp as command
 from gsd_plugins.mcp.cli import server_command
 from gsd_plugins.sessions.following import Harness
@@ -124,7 +124,7 @@ def test_a_client_on_standard_streams_gets_tools_results_and_errors(tmp_path: Pa
         # The client of the SDK passes few variables on, and so does Claude Code for none that are named.
         server = StdioServerParameters(command=first, args=rest, env=dict(os.environ), cwd=str(tmp_path))
         async with asyncio.timeout(SECONDS), Client(stdio_client(server)) as client:
-            assert len((await client.list_tools()).tools) == 11
+            assert len((await client.list_tools()).tools) == len(tools())
             assert data(await client.call_tool("gsd_list_sessions", {"ended": True}))["sessions"] == []
             # The real command refuses: nothing was asked, nothing is left behind.
             new = {"project": str(tmp_path / "new"), "idea": "\0"}
@@ -181,7 +181,7 @@ def test_several_clients_are_served_over_http(mounted: bool, tmp_path: Path) -> 
             task = asyncio.create_task(server.serve([listener]))
             async with Client(url) as first, Client(url, mode="legacy") as second:
                 for client in (first, second):
-                    assert len((await client.list_tools()).tools) == 11
+                    assert len((await client.list_tools()).tools) == len(tools())
                     assert "no session" in error(await client.call_tool("gsd_get_state", {"session": "s99"}))
                 told = asyncio.Event()
 

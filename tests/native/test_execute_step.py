@@ -115,7 +115,7 @@ def test_the_result_has_the_summary_the_tick_the_position_and_the_decisions() ->
     tick, position, decisions = result.changes
     assert tick == TickPlan(phase="1", plan="01-01")
     assert isinstance(position, SetPosition)
-    assert (position.plan, position.plans, position.percent) == (1, 1, 0)
+    assert position.activity == "Completed 01-01"
     assert decisions == AddDecisions(phase="1", decisions=("Plain text files",))
 
 

@@ -271,7 +271,6 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("budget", "settings"): check_settings,
     ("inplace", "workspace"): check_workspace_is_the_project,
     ("web", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
-    ("web", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
     ("web", "lifespan"): check_lifespan,
     ("web", "links"): lambda plugin, tree: kit.check_links(plugin, a_notice()),
     ("web", "settings"): check_settings,

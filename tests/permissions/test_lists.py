@@ -74,6 +74,18 @@ def test_effects_on_other_machines_are_not_allowed_without_one(tree: Path) -> No
     assert [command for command in OUTWARD if permit(tree, command) == Allow()] == []
 
 
+@pytest.mark.parametrize("command", read_list(DATA / "local.txt"))
+def test_databases_here_and_default_indexes_are_no_effects_on_other_machines(
+    command: str, tree: Path
+) -> None:
+    assert permit(tree, command, confined=True) == Allow()
+
+
+@pytest.mark.parametrize("command", read_list(DATA / "normal.txt"))
+def test_what_no_run_can_do_without_is_never_a_question(command: str, tree: Path) -> None:
+    assert permit(tree, command) == permit(tree, command, confined=True) == Allow()
+
+
 @pytest.mark.parametrize(
     "command",
     [

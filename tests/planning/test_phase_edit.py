@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gsd_core.errors import PlanningError
-from gsd_core.planning.phase_edit import PhaseEdit, apply_edit, plan_addition, plan_removal
+from gsd_core.journal.codec import structure, unstructure
+from gsd_core.planning.edits import Edit, apply_edit
+from gsd_core.planning.phase_edit import plan_addition, plan_removal
 from gsd_core.planning.survey import read_planning
 from tests.peer.reader import ask_gsd, needs_gsd
 from tests.planning.trees import DATA, each_project, make_project, plan_text
@@ -113,15 +117,24 @@ def phases(root: Path) -> dict[str, tuple[str, tuple[str, ...]]]:
     return {one.number: (one.name, one.depends_on) for one in read_planning(root).phases}
 
 
-def do(root: Path, edit: PhaseEdit) -> PhaseEdit:
+def do(root: Path, edit: Edit) -> Edit:
     """Carry out an edit as the next process would read it."""
-    apply_edit(root, PhaseEdit.from_json(edit.to_json()))
+    apply(root, structure(json.loads(json.dumps(unstructure(edit))), Edit))
     return edit
+
+
+def apply(root: Path, edit: Edit) -> None:
+    apply_edit(root, edit, root / "beside")
+
+
+def removal(root: Path, number: str, *, force: bool = False, keep_numbers: bool = False) -> Edit:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    return plan_removal(root, number, at=at, force=force, keep_numbers=keep_numbers)
 
 
 def test_a_removed_phase_leaves_no_gap_and_no_other_trace(tmp_path: Path) -> None:
     make_project(tmp_path, FILES)
-    edit = do(tmp_path, plan_removal(tmp_path, "02"))
+    edit = do(tmp_path, removal(tmp_path, "02"))
     found = content(tmp_path)
     roadmap = found["ROADMAP.md"].decode()
 
@@ -138,7 +151,7 @@ def test_a_removed_phase_leaves_no_gap_and_no_other_trace(tmp_path: Path) -> Non
     assert "  - a note about it\n" in roadmap
     assert "- [ ] 02-01-PLAN.md — first\n- [ ] 02-02: second\n" in roadmap
     assert "  1. Phase 3 is used\n\n---\nA person's own words.\n" in roadmap
-    assert [roadmap.splitlines()[line - 1] for line in edit.mentions] == [
+    assert [roadmap.splitlines()[line - 1] for line in edit.about["mentions"]] == [
         "**Goal**: It does more than phase 2",
         "  1. Phase 3 is used",
     ]
@@ -170,9 +183,9 @@ def test_a_decimal_is_removed_and_the_ones_after_it_move_up(tmp_path: Path) -> N
     for name in ("Urgent", "More urgent", "Most urgent"):
         do(tmp_path, plan_addition(tmp_path, name, after="3"))
     with pytest.raises(PlanningError, match=r"phase 3\.1 was inserted after phase 3"):
-        plan_removal(tmp_path, "3")
+        removal(tmp_path, "3")
     before = phases(tmp_path)
-    do(tmp_path, plan_removal(tmp_path, "3.1"))
+    do(tmp_path, removal(tmp_path, "3.1"))
 
     assert [*before] == ["1", "2", "3", "3.1", "3.2", "3.3", "4"]
     assert before["3.2"] == ("More urgent", ("3",))
@@ -184,18 +197,18 @@ def test_a_decimal_is_removed_and_the_ones_after_it_move_up(tmp_path: Path) -> N
         "03.1-more-urgent",
         "03.2-most-urgent",
     ]
-    do(tmp_path, plan_removal(tmp_path, "2"))
+    do(tmp_path, removal(tmp_path, "2"))
     assert [*phases(tmp_path)] == ["1", "2", "2.1", "2.2", "3"]
     assert phases(tmp_path)["2.1"] == ("More urgent", ("2",))
 
 
 def test_numbers_can_be_kept(tmp_path: Path) -> None:
     make_project(tmp_path, FILES)
-    do(tmp_path, plan_removal(tmp_path, "2", keep_numbers=True))
+    do(tmp_path, removal(tmp_path, "2", keep_numbers=True))
 
     assert phases(tmp_path) == {"1": ("Core", ()), "3": ("More", ("1",)), "4": ("Last", ("1", "3"))}
     assert (tmp_path / ".planning/phases/03-more/03-01-PLAN.md").exists()
-    assert plan_addition(tmp_path, "New").phase == "5"
+    assert plan_addition(tmp_path, "New").about["phase"] == "5"
 
 
 @each_project
@@ -221,14 +234,14 @@ def test_a_real_project_survives_adding_inserting_and_removing(project: Path, tm
     middle = [*named][len(named) // 2]
     inserted = do(tmp_path, plan_addition(tmp_path, "Quick fix", after=middle))
     with_both = phases(tmp_path)
-    for number in (inserted.phase, added.phase):
-        do(tmp_path, plan_removal(tmp_path, number, force=True))
+    for number in (inserted.about["phase"], added.about["phase"]):
+        do(tmp_path, removal(tmp_path, number, force=True))
     after = content(tmp_path)
     after.pop("STATE.md", None)
 
     assert {number: with_both[number] for number in named} == named
-    assert with_both.keys() - named.keys() == {added.phase, inserted.phase}
-    assert with_both[inserted.phase] == ("Quick fix", (middle,))
+    assert with_both.keys() - named.keys() == {added.about["phase"], inserted.about["phase"]}
+    assert with_both[inserted.about["phase"]] == ("Quick fix", (middle,))
     assert after == before
 
 
@@ -245,13 +258,13 @@ def test_gsds_own_tool_sees_the_same_phases(project: Path, tmp_path: Path) -> No
     except PlanningError:
         pytest.skip("it cannot be extended")
     with_new = _as_gsd_sees(tmp_path)
-    do(tmp_path, plan_removal(tmp_path, added.phase))
+    do(tmp_path, removal(tmp_path, added.about["phase"]))
 
     assert _as_gsd_sees(tmp_path) == seen
     assert {number: with_new.get(number) for number in seen} == seen
     # What it cannot see, such as the numbers of [GSD.02] 05, it cannot see in a new phase either.
-    if str(int(added.phase) - 1) in seen:
-        assert with_new[added.phase] == "Something new"
+    if str(int(added.about["phase"]) - 1) in seen:
+        assert with_new[added.about["phase"]] == "Something new"
 
 
 def _as_gsd_sees(root: Path) -> dict[str, str]:
@@ -265,13 +278,13 @@ STEPS = ("rename", "replace", "unlink", "mkdir", "rmdir")
 
 def test_a_kill_at_any_point_is_finished_by_the_next_call(tmp_path: Path) -> None:
     make_project(tmp_path / "done", FILES)
-    do(tmp_path / "done", plan_removal(tmp_path / "done", "2"))
+    do(tmp_path / "done", removal(tmp_path / "done", "2"))
     expected = content(tmp_path / "done")
     killed, root = 0, tmp_path
     for count in range(1, 200):
         root = make_project(tmp_path / str(count), FILES)
-        edit = plan_removal(root, "2")
-        if not _killed_after(count, partial(apply_edit, root, edit)):
+        edit = removal(root, "2")
+        if not _killed_after(count, partial(apply, root, edit)):
             break
         killed += 1
         do(root, edit)
@@ -315,13 +328,13 @@ def _killed_after(count: int, work: Callable[[], None]) -> bool:
 
 def test_what_a_person_changed_after_a_kill_is_not_overwritten(tmp_path: Path) -> None:
     make_project(tmp_path, FILES)
-    edit = plan_removal(tmp_path, "2")
-    _killed_after(1, lambda: apply_edit(tmp_path, edit))
+    edit = removal(tmp_path, "2")
+    _killed_after(1, lambda: apply(tmp_path, edit))
     state = tmp_path / ".planning/STATE.md"
     state.write_text("my own words")
 
-    with pytest.raises(PlanningError, match=r"STATE\.md.* was changed while phase 2 was edited"):
-        apply_edit(tmp_path, edit)
+    with pytest.raises(PlanningError, match=r"STATE\.md.* was changed in the middle of an edit"):
+        apply(tmp_path, edit)
     assert state.read_text() == "my own words"
 
 
@@ -356,11 +369,11 @@ def test_a_name_is_only_a_name(tmp_path: Path, name: str) -> None:
 def test_executed_work_is_not_removed_or_renumbered_without_force(tmp_path: Path) -> None:
     make_project(tmp_path, FILES)
     with pytest.raises(PlanningError, match="phase 1 has executed work"):
-        plan_removal(tmp_path, "1")
+        removal(tmp_path, "1")
     (tmp_path / ".planning/phases/03-more/03-01-SUMMARY.md").write_text("done")
     with pytest.raises(PlanningError, match="phase 3 has executed work, and would get another number"):
-        plan_removal(tmp_path, "2")
-    do(tmp_path, plan_removal(tmp_path, "2", force=True))
+        removal(tmp_path, "2")
+    do(tmp_path, removal(tmp_path, "2", force=True))
 
     assert (tmp_path / ".planning/phases/02-more/02-01-SUMMARY.md").read_text() == "done"
 
@@ -370,22 +383,22 @@ def test_a_phase_that_does_not_exist_is_not_found(tmp_path: Path, number: str) -
     make_project(tmp_path, FILES)
     before = content(tmp_path)
 
-    with pytest.raises(PlanningError, match="does not exist") as removal:
-        plan_removal(tmp_path, number)
+    with pytest.raises(PlanningError, match="does not exist") as removed:
+        removal(tmp_path, number)
     with pytest.raises(PlanningError, match="does not exist"):
         plan_addition(tmp_path, "New", after=number)
-    assert "1, 2, 3, 4" in str(removal.value)
+    assert "1, 2, 3, 4" in str(removed.value)
     assert content(tmp_path) == before
 
 
 def test_a_file_in_the_way_and_two_folders_of_one_phase_are_refused(tmp_path: Path) -> None:
     make_project(tmp_path, {**FILES, "phases/03-more/02-01-PLAN.md": "another's"})
     with pytest.raises(PlanningError, match="cannot be renumbered"):
-        plan_removal(tmp_path, "2")
+        removal(tmp_path, "2")
     (tmp_path / ".planning/phases/03-more/02-01-PLAN.md").unlink()
     (tmp_path / ".planning/phases/02-other").mkdir()
     with pytest.raises(PlanningError, match="more than one folder"):
-        plan_removal(tmp_path, "2")
+        removal(tmp_path, "2")
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -395,8 +408,8 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (outside / "precious").write_text("x")
     link = tmp_path / ".planning/phases/03-more/plans"
     link.symlink_to(outside)
-    do(tmp_path, plan_removal(tmp_path, "2"))
-    do(tmp_path, plan_removal(tmp_path, "2"))
+    do(tmp_path, removal(tmp_path, "2"))
+    do(tmp_path, removal(tmp_path, "2"))
 
     assert (outside / "precious").read_text() == "x"
     assert [*phases(tmp_path)] == ["1", "2"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,12 +42,20 @@ PLANS = [
     for pattern in ("**/phases/*/*-PLAN.md", "**/phases/*/plans/PLAN-*.md")
     for path in sorted(root.glob(pattern))
 ]
+OTHER_MILESTONES = {"PloganNV__gsd-town": ("6", "7", "8", "9", "10")}
+"""Phases that GSD gives to the milestone in progress, although the list of milestones says otherwise."""
 ENCODINGS = {"unchanged": ("\n", ""), "CRLF": ("\r\n", ""), "BOM": ("\n", "\ufeff")}
+
+
+def reported_phases(project: Path) -> list[dict[str, Any]]:
+    """Return the phases of the milestone in progress, as GSD reports them."""
+    others = OTHER_MILESTONES.get(project.name, ())
+    return [one for one in gsd_report(project)["roadmap"]["phases"] if one["number"] not in others]
 
 
 @each_corpus_project
 def test_the_phases_agree_with_gsd(project: Path) -> None:
-    phases, reported = read_planning(project).phases, gsd_report(project)["roadmap"]["phases"]
+    phases, reported = read_planning(project).phases, reported_phases(project)
 
     assert [phase.number for phase in phases] == [phase["number"] for phase in reported]
     names = {phase["number"]: phase["name"] for phase in reported}
@@ -56,7 +65,7 @@ def test_the_phases_agree_with_gsd(project: Path) -> None:
 
 @each_corpus_project
 def test_goals_and_the_numbers_of_plans_and_summaries_agree_with_gsd(project: Path) -> None:
-    phases, reported = read_planning(project).phases, gsd_report(project)["roadmap"]["phases"]
+    phases, reported = read_planning(project).phases, reported_phases(project)
 
     assert [
         (phase.goal, len(phase.plans), sum(bool(plan.summary) for plan in phase.plans)) for phase in phases

@@ -93,7 +93,7 @@ def test_with_here_it_works_beside_the_work_of_others_and_says_what_it_does_not_
 
     assert done.exit == 0, done.err
     assert "does not build what the idea says" in done.err
-    assert "the code does not do what the idea says" in done.err.splitlines()[-1]
+    assert "the code does not do what the idea says" in done.out.splitlines()[-1]
     assert "not the one that the idea asks for" in summary
     assert (project.root / "src/app.py").read_text() == MINE
     status = project.json("status")
@@ -109,7 +109,7 @@ def test_it_never_overwrites_a_file_that_it_did_not_make(project: Project, path:
     done = project.gsd("run", EXAMPLE, *ARGUMENTS, "--here")
 
     assert done.exit == 1
-    assert path in done.err.splitlines()[-2] + done.err.splitlines()[-1]
+    assert path in done.out.splitlines()[-2] + done.out.splitlines()[-1]
     assert "it did not make" in done.err
     assert (project.root / path).read_text() == MINE
     assert git(project.root, "rev-parse", "HEAD") == head

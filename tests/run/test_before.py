@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from attrs import evolve
@@ -17,7 +18,10 @@ from attrs import evolve
 from gsd_core.errors import GsdError, IdeaError, JournalError, Locked, ProjectError
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
+from gsd_core.model.step import Depth
 from gsd_core.run import RunRequest, run_project
+from gsd_core.run.preflight import MOST_PHASES
+from gsd_plugins.native.depth import max_phases
 from tests.cli.bench import call
 
 from . import harness as h
@@ -147,11 +151,12 @@ def test_a_request_to_stop_an_earlier_process_does_not_stop_the_next_one(tmp_pat
     assert (end.outcome, h.facts(root, "control.asked")) == ("done", [])
 
 
-def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newer", ["UPDATE meta SET schema = 999", "UPDATE event SET v = 999 WHERE seq = 2"])
+def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path, newer: str) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(question=True), given=h.idea(), yes=False))
     with closing(sqlite3.connect(h.journal(root))) as database, database:
-        database.execute("UPDATE meta SET schema = 999")
+        database.execute(newer)
     commits = h.git(root, "rev-list", "--count", "HEAD")
 
     error = refused(h.request(root, h.one_phase()))
@@ -221,3 +226,42 @@ def test_a_range_may_go_beyond_the_last_phase(tmp_path: Path) -> None:
     end = h.do(h.request(root, h.one_phase(phases=2), options=Options(phases=("2", "3", "4"))))
 
     assert (end.outcome, end.reason) == ("done", "1 phase complete")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--only", "99"), "phase 99 does not exist"),
+        (("--phases", "1,9"), "phase 9 does not exist"),
+        (("--phases", "40-50"), "phases 40, 41"),
+        (("--only", "0"), "phase 0 does not exist"),
+        (("--only", "6", "--depth", "quick"), "at depth quick, a new roadmap has at most the phases 1 to 5"),
+    ],
+)
+def test_phases_that_no_new_roadmap_can_have_are_refused_before_anything_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    root = h.repository(tmp_path / "project")
+    (tmp_path / "idea.md").write_text(h.IDEA)
+
+    result = call("run", tmp_path / "idea.md", "-C", root, *FAKE, "--yes", *flags)
+
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert not h.journal(root).exists() or not h.facts(root)
+    assert list(root.iterdir()) == [root / ".git"]
+
+
+def test_the_limits_of_a_new_roadmap_are_those_of_the_executor() -> None:
+    assert {depth: max_phases(depth) for depth in get_args(Depth)} == MOST_PHASES
+
+
+def test_phases_of_the_next_milestone_are_counted_on(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(phases=2), given=h.idea()))
+
+    for number in ("2", "99"):
+        asked = h.request(
+            root, h.one_phase(), given=OTHER, options=Options(phases=(number,)), run={"only": number}
+        )
+        assert "at most the phases 3 to 10" in str(refused(asked))

@@ -318,3 +318,24 @@ def test_without_a_repository_the_checks_run_in_the_folder_and_a_note_says_so(tm
 
     assert found.results[0].result.ok
     assert "not in a clean checkout" in found.note
+
+
+def test_submodules_are_filled_from_the_project_and_without_the_network(root: Path, tmp_path: Path) -> None:
+    inner, library = h.repository(tmp_path / "inner"), h.repository(tmp_path / "library")
+    write(inner, "deep.txt", "deep\n")
+    commit(inner)
+    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    write(library, "lib.txt", "library\n")
+    h.git(library, *allowed, "add", str(inner), "inner")
+    commit(library)
+    h.git(root, *allowed, "add", str(library), "vendored/library")
+    h.git(root, *allowed, "update", "--init", "--recursive")
+    commit(root)
+    for folder in (inner, library):
+        folder.rename(folder.with_name(f"{folder.name} is away"))
+    look = "cat vendored/library/lib.txt vendored/library/inner/deep.txt"
+
+    assert outputs(root, look, "git status --porcelain") == ["library\ndeep", ""]
+    assert checks(root, look).gaps == ()
+    h.git(root, "submodule", "deinit", "-q", "-f", "vendored/library")
+    assert outputs(root, "ls vendored/library") == [""]

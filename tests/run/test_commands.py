@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -119,6 +121,33 @@ def test_a_cancelled_check_leaves_no_process(tmp_path: Path, nap: str) -> None:
     assert asleep(nap) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize("inner", [False, True], ids=["the command", "a child of its shell"])
+def test_a_command_that_somebody_ended_is_run_again(
+    tmp_path: Path, nap: str, number: signal.Signals, inner: bool
+) -> None:
+    command = f"test -e again && exit 0; touch again; sleep {nap}" + ("; exit $?" if inner else "")
+
+    async def ended() -> CheckResult:
+        task = asyncio.create_task(check(Gate(), command, tmp_path, LONG))
+        async with asyncio.timeout(30):
+            while not (found := asleep(nap)):  # noqa: ASYNC110 - there is no event for another process's start
+                await asyncio.sleep(0.05)
+        found[0].send_signal(number)
+        return await task
+
+    assert asyncio.run(ended()).ok
+
+
+def test_a_command_that_a_signal_ends_each_time_fails_with_its_name(tmp_path: Path) -> None:
+    result = run("echo x >> runs; kill -9 $$", tmp_path)
+
+    assert (result.ok, (tmp_path / "runs").read_text()) == (False, "x\nx\nx\n")
+    assert "SIGKILL ended it 3 times" in result.output
+    assert run("echo x >> crashes; kill -SEGV $$", tmp_path).exit == -signal.SIGSEGV
+    assert (tmp_path / "crashes").read_text() == "x\n"  # a crash is the command's own
+
+
 @pytest.mark.parametrize(
     ("command", "succeeds"),
     [("cat", True), ("read line", False), ("read line < /dev/tty", False), ("python3 -c 'input()'", False)],
@@ -167,6 +196,26 @@ def test_a_refused_command_does_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "passes"),
+    [
+        ("test -x run.sh", True),
+        ("test -x ./run.sh && grep -q exit run.sh", True),
+        ("./run.sh", False),
+        ("A=1 timeout 5 sh -e run.sh", False),
+        ("cd . && bash ./run.sh", False),
+        ("if ./run.sh; then true; fi", False),
+    ],
+)
+def test_a_check_that_only_looks_at_a_script_does_not_run_it(
+    tmp_path: Path, command: str, passes: bool
+) -> None:
+    (tmp_path / "run.sh").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "run.sh").chmod(0o755)
+
+    assert run(command, tmp_path).ok is passes
+
+
+@pytest.mark.parametrize(
     ("script", "passes"),
     [
         ("#!/bin/sh\nexit 0\n", False),
@@ -187,3 +236,56 @@ def test_a_wrapper_that_cannot_fail_does_not_pass(tmp_path: Path, script: str, p
 
     assert result.exit == 0
     assert result.ok is passes
+
+
+SHELLS_DIFFER = (
+    "echo {a,b}",
+    "echo $'a\\x41'",
+    "echo 'a\\tb'",
+    "x=abc; echo ${x//b/c}",
+    "[[ a == a ]] && echo yes",
+    "cat <<< here",
+    "cat <(echo piped)",
+    "false &> file && echo yes || echo no",
+    "function f { echo f; }; f",
+    "a=(1 2); echo ${a[1]}",
+    "x=1; x+=2; echo $x",
+    "set -o pipefail; false | true; echo $?",
+    "echo ${BASH_VERSION:+bash}",
+    "((1 < 2)) && echo less",
+    "echo one |& cat",
+    "source /dev/stdin <<< 'echo sourced'",
+)
+THEY_AGREE = ("echo a  b", "x='a  b'; echo \"$x\" $x", "false || echo no", "for i in 1 2; do echo $i; done")
+
+
+def test_a_check_runs_as_bash_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy parses bash: a command that another shell reads differently would get past it."""
+    for name in ("BASH_ENV", "ENV"):
+        monkeypatch.setenv(name, str(tmp_path / "startup"))
+    for name in ("startup", ".bashrc", ".bash_profile", ".profile"):
+        (tmp_path / name).write_text("echo() { command echo startup; }\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    found: dict[str, dict[str, tuple[int | None, str]]] = {}
+    for command in (*SHELLS_DIFFER, *THEY_AGREE):
+        result = run(command, tree)
+        found[command] = {"check": (result.exit, result.output)}
+        for shell in ("bash", "dash"):
+            if program := shutil.which(shell):
+                ran = subprocess.run(
+                    [program, "-c", command],
+                    cwd=tree,
+                    env={"PATH": "/usr/bin:/bin"},
+                    capture_output=True,
+                    text=True,
+                )
+                found[command][shell] = (ran.returncode, (ran.stdout + ran.stderr).strip())
+
+    assert [command for command, by in found.items() if by["check"] != by["bash"]] == []
+    if "dash" in found[SHELLS_DIFFER[0]]:
+        assert [
+            command for command in SHELLS_DIFFER if found[command]["check"] == found[command]["dash"]
+        ] == []
+        assert [command for command in THEY_AGREE if found[command]["check"] != found[command]["dash"]] == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
+from gsd_core.journal.schema import Record
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.run import RunEnd
+from tests.cli.bench import call
 
 from . import harness as h
 from .test_seal import USERS, sh, users_files
@@ -139,3 +143,42 @@ def test_an_agent_that_committed_its_work_itself_is_told_when_it_reports_the_tas
     assert "undone" in replies[0]
     assert "I did it" not in h.git(root, "log", "--format=%s")
     assert [task for _, task in h.trailed(root) if task] == ["01-01/1", "01-01/2"]
+
+
+def reword(root: Path, since: str) -> None:
+    """Change the words of the commits after *since*, as a rebase of their author does."""
+    words = ["filter-branch", "-f", "--msg-filter", "sed 1s/^/reworded:\\ /", f"{since}..HEAD"]
+    subprocess.run(
+        ["git", *words],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "FILTER_BRANCH_SQUELCH_WARNING": "1"},
+    )
+
+
+def test_commits_with_other_words_are_no_gap(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(), given=h.idea()))
+    first = h.facts(root, "task.committed")[0].data["commit"]
+
+    reword(root, first)
+
+    shown = call("gaps", "1", "-C", root)
+    assert "no such commit" not in shown.stdout, shown.stdout
+
+
+def test_a_commit_that_is_amended_while_an_agent_works_stays_the_runs(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    done: list[str] = []
+
+    def amend(_: object, record: Record) -> None:
+        if record.kind == "task.committed" and not done:
+            done.append(record.data["commit"])
+            h.git(root, "commit", "--amend", "-q", "-m", "my words")
+
+    end = h.do(evolve(h.request(root, h.one_phase(), given=h.idea()), observers=(amend,)))
+
+    assert end.exit == 0, end.reason
+    assert done[0] in h.git(root, "rev-list", "HEAD").split()
+    assert not [fact for fact in h.facts(root, "step.completed") if "/verify/r" in fact.step]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +19,10 @@ from gsd_core.planning.audit import read_audit
 from gsd_core.planning.frontmatter import Value, as_maps
 from gsd_core.planning.requirements import parse_requirements
 from gsd_core.planning.survey import read_planning, survey
+from gsd_core.planning.traceability import count_verified
 from gsd_core.run import RunEnd, RunRequest
 from gsd_core.run.last_run import read_last_run
+from gsd_core.run.tracing import trace_all
 from gsd_core.views.status import current_step, open_questions
 from gsd_plugins.rehearsal import FakeAgent, Scenario
 from tests.peer.reader import ask_gsd, needs_gsd
@@ -158,7 +161,11 @@ def test_phases_that_were_not_verified_are_in_the_audit(tmp_path: Path) -> None:
 
     assert last_gaps(end) == ("done", 0)
     text = planning_file(root, "v1.0-MILESTONE-AUDIT.md")
-    assert read_audit(root, "v1.0").text("status") == "gaps_found"
+    head = read_audit(root, "v1.0")
+    assert head.text("status") == "tech_debt"
+    assert as_maps(cast("dict[str, Value]", head.get("gaps"))["requirements"]) == ()
+    assert "Not verified" in str(head.get("tech_debt"))
+    assert count_verified(asyncio.run(trace_all(root))) == 0
     assert "has no verification that covers its work" in text
     assert "phase 1 is not verified" in text
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.errors import NoSandbox, PluginError
+from gsd_core.errors import NoSandbox, Permanent, PluginError
 from gsd_core.hookspecs import gsd_permit_tool, gsd_sandbox
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
@@ -91,6 +91,24 @@ def test_without_one_the_reasons_and_fixes_are_said(root: Path) -> None:
     assert warning_about(choose(root, d=WORKS)) == ""
 
 
+def test_a_sandbox_that_fails_only_in_this_project_is_not_left_out(root: Path) -> None:
+    """Something in the project may be the reason, and must not turn the sandbox off."""
+
+    def answer(process: ConfinedProcess) -> SandboxedCommand:
+        command = ("false",) if process.cwd == root else ("true",)
+        return SandboxedCommand(command=command, environment=process.environment)
+
+    with pytest.raises(Permanent, match="sandbox a works, but not for this project"):
+        choose(root, a=plugin(answer))
+
+
+def test_a_start_that_fails_once_is_repeated(root: Path) -> None:
+    answers = iter(["false", "true"])
+    chosen = choose(root, a=plugin(lambda _: SandboxedCommand(command=(next(answers),), environment={})))
+
+    assert chosen.name == "a"
+
+
 @pytest.mark.parametrize(("wanted", "used"), [("required", ""), ("required", "d"), ("auto", "d")])
 def test_a_run_that_needs_one_does_not_start_without(root: Path, wanted: str, used: str) -> None:
     with pytest.raises(NoSandbox, match="no box here") as caught:
@@ -110,7 +128,7 @@ def test_a_sandbox_that_stops_working_starts_nothing(root: Path) -> None:
     answers = iter([SandboxedCommand(command=("true",), environment={}), SandboxUnavailable(reason="gone")])
     chosen = choose(root, a=plugin(lambda _: next(answers)))
 
-    with pytest.raises(PluginError, match=r"'a' failed in gsd_sandbox: cannot start '/bin/sh': gone"):
+    with pytest.raises(PluginError, match=r"'a' failed in gsd_sandbox: cannot start '/bin/bash': gone"):
         asyncio.run(check(Gate(chosen), "touch started", root, LIMIT))
 
     assert not (root / "started").exists()

@@ -179,8 +179,8 @@ def test_a_commit_that_the_journal_knows_is_expected_and_so_is_what_is_below_it(
     sh(root, "git commit -q --allow-empty -m hook && git commit -q --allow-empty -m task")
     task = h.git(root, "rev-parse", "HEAD").strip()
 
-    assert not sealer(root).compare(seal, {task}).differences
-    assert sealer(root).compare(seal, {"0" * 40}).differences
+    assert not sealer(root).compare(seal, [task]).differences
+    assert sealer(root).compare(seal, ["0" * 40]).differences
 
 
 def test_what_others_do_meanwhile_is_left_alone(tmp_path: Path) -> None:

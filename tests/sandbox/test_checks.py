@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import attrs
+import psutil
 import pytest
 
 from gsd_core.hookspecs import gsd_sandbox
@@ -106,6 +107,21 @@ def test_what_an_agent_leaves_in_its_home_does_not_reach_a_check(gate: _Gate, pr
     assert "python ran" in first.output
     # A check leaves nothing for the next one either.
     assert first.output == second.output
+
+
+def test_a_check_that_somebody_ended_is_run_again(gate: _Gate, project: Path) -> None:
+    nap = ["sleep", "3141592"]
+    command = f"test -e again && exit 0; touch again; {' '.join(nap)}"
+
+    async def ended() -> CheckResult:
+        task = asyncio.create_task(check(gate, command, project, LIMIT))
+        async with asyncio.timeout(30):
+            while not (found := [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == nap]):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        found[0].kill()
+        return await task
+
+    assert asyncio.run(ended()).ok
 
 
 CACHES = """

@@ -340,3 +340,66 @@ def test_the_home_folder_is_not_a_project(box: Box, user_home: Path, folder: str
 
     with pytest.raises(ProjectError, match="home folder"):
         box.places()
+
+
+RACE = """
+import sys, threading, time
+from pathlib import Path
+from gsd_core import SandboxUnavailable
+from gsd_plugins import bubblewrap
+
+def come_and_go():
+    while True:
+        for number in range(5):
+            path = Path("/etc/private", str(number), "key")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("x")
+            path.chmod(0o600)
+            time.sleep(0.002)
+            path.unlink()
+            path.parent.rmdir()
+
+threading.Thread(target=come_and_go, daemon=True).start()
+found = []
+for _ in range(int(sys.argv[1])):
+    bubblewrap.launcher_of.cache_clear()
+    try:
+        launcher = bubblewrap.launcher_of(bubblewrap.program("bwrap"))
+        why = isinstance(launcher, SandboxUnavailable) and launcher.reason
+        found.append(f"unavailable: {why}" if why else "works")
+    except Exception as error:
+        found.append(f"stopped: {error}")
+print("\\n".join(found))
+"""
+
+
+@pytest.mark.slow
+def test_files_that_vanish_below_etc_do_not_make_the_sandbox_unavailable(box: Box) -> None:
+    """In a namespace with its own /etc, where private files come and go all the time."""
+    copied = "{ cp -a /etc/. /mnt 2>/dev/null || true; }"
+    script = f'mount -t tmpfs tmpfs /mnt && {copied} && mount --move /mnt /etc && exec "$@"'
+    done = subprocess.run(
+        [
+            "unshare",
+            "-m" if os.geteuid() == 0 else "-rm",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            sys.executable,
+            "-c",
+            RACE,
+            "12",
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip(f"no namespace with its own /etc: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    found = done.stdout.splitlines()
+    assert "works" in found, found
+    assert [one for one in found if one.startswith("unavailable")] == []

@@ -1,4 +1,4 @@
-"""Secrets in 80 shapes, and ordinary text that resembles them.
+"""Secrets in 120 shapes, and ordinary text that resembles them.
 
 The secrets are put together here, so that no scanner of repositories takes one for a real one. Each is a pair
 of the text as it may occur and the part that must not be shown.
@@ -10,6 +10,7 @@ import base64
 import json
 import random
 import string
+import textwrap
 
 ALNUM = string.ascii_letters + string.digits
 UPPER = string.ascii_uppercase + string.digits
@@ -43,6 +44,11 @@ def shapes(seed: int = 7) -> dict[str, tuple[str, str]]:
         secret = b64(48)
         lines = [f"-----BEGIN {kind}-----", b64(48), secret, b64(20)]
         return joined.join([*lines, *([f"-----END {kind}-----"] if end else [])]), secret
+
+    def hidden(text: str, form: str = "base64", wrapped: bool = False) -> tuple[str, str]:
+        whole = text.encode().hex() if form == "hex" else base64.b64encode(text.encode()).decode()
+        lines = textwrap.wrap(whole, 76) if wrapped else [whole]
+        return "\n".join(lines), lines[-2] if wrapped else whole[4:-4]
 
     login = body(18)
     encoded = base64.b64encode(f"deploy:{login}".encode()).decode()
@@ -140,6 +146,42 @@ def shapes(seed: int = 7) -> dict[str, tuple[str, str]]:
         "cli option": inside("tool --password @@ push", 14),
         "curl user": inside("curl -u deploy:@@ host.invalid", 14),
         "query": inside("/login?user=x&access_token=@@&x=1", 24),
+        "cargo": token("cio", 32),
+        "databricks": token("dapi", 32, HEX),
+        "fly": inside("FlyV1 fm2_lJPECAAAAAAA@@", 60, ALNUM + "+/"),
+        "fly old": token("fo1_", 43, URL),
+        "vercel": token("vcp_", 56),
+        "planetscale": token("pscale_tkn_", 43, URL),
+        "planetscale password": token("pscale_pw_", 43, URL),
+        "sentry organization": token("sntrys_eyJpYXQiOjE3", 100, ALNUM + "+/"),
+        "sentry user": token("sntryu_", 64, HEX),
+        "pulumi": token("pul-", 40, HEX),
+        "terraform": inside(body(14) + ".atlasv1.@@", 67, URL),
+        "langsmith": inside("lsv2_pt_@@_" + body(10, HEX), 32, HEX),
+        "netlify": token("nfp_", 36),
+        "heroku": token("HRKU-", 36, URL),
+        "airtable": inside("pat" + body(14) + ".@@", 64, HEX),
+        "sonar": token("sqp_", 40, HEX),
+        "otpauth": inside(
+            f"otpauth:{slash}/totp/x:y@z.invalid?secret=@@&issuer=x", 32, UPPER[:26] + "234567"
+        ),
+        "mysql password": inside("mysql -h db.invalid -u app -p@@ shop", 14),
+        "mysqldump password": inside("mysqldump --single-transaction -uapp -p@@ shop", 14),
+        "sshpass": inside("sshpass -p '@@' ssh x@host.invalid", 14),
+        "docker login": inside("docker login -u ci -p @@ registry.invalid", 20),
+        "redis password": inside("redis-cli -h cache.invalid -a @@ ping", 20),
+        "pgpass": inside("db.invalid:5432:shop:app:@@", 16),
+        "pgpass any": inside("*:*:*:app:@@", 16),
+        "curl attached": inside("curl -udeploy:@@ https://host.invalid", 14),
+        "curl long": inside("curl -s --user=deploy:@@ https://host.invalid", 14),
+        "curl token only": inside("curl -su :@@ https://host.invalid", 20),
+        "curl proxy": inside("curl --proxy-user deploy:@@ https://host.invalid", 14),
+        "base64 of a token": hidden("ghp_" + body(36)),
+        "base64 within": hidden('{"a": "b", "token": "ghp_' + body(36) + '"}'),
+        "base64 of a key": hidden(pem("PRIVATE KEY")[0]),
+        "base64 in lines": hidden(pem("OPENSSH PRIVATE KEY")[0], wrapped=True),
+        "hex of a token": hidden("github_pat_" + body(82, ALNUM + "_"), form="hex"),
+        "hex of a key": hidden(pem("EC PRIVATE KEY")[0], form="hex"),
     }
 
 
@@ -209,6 +251,15 @@ ORDINARY = (
     "password: ${{ secrets.DB_PASSWORD }}",
     "token: <your token>",
     "password: ********",
+    "docker run --rm -u 1000:1000 -v $PWD:/x alpine",
+    "ssh -p 2222 host.invalid && mkdir -p build/out && redis-cli -p 6379 ping",
+    "mysql -h localhost -P 3306 -u root -p shop",
+    "src/app.ts:1204:13:error:TS2304",
+    "127.0.0.1:8080:80",
+    "socket patch_0123456789abcdef dapibus special_0 ciocolata recipe_12345678",
+    "0a:1b:2c:3d:4e:5f:60:71:82:93:a4:b5:c6:d7:e8:f9:0a:1b:2c:3d",
+    "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4gTm90aGluZyBoZXJlLg==",
+    "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----",
     "print(token.text, token.kind)",
     "tokenizer = AutoTokenizer()",
     "Key: value",

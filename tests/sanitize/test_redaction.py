@@ -6,6 +6,7 @@ import base64
 import json
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -89,6 +90,9 @@ def test_a_line_is_redacted_before_it_is_cut() -> None:
         json.dumps(VALUE),
         json.dumps(json.dumps(VALUE)),
         VALUE.encode().hex(),
+        VALUE.encode().hex().upper(),
+        VALUE.encode().hex(":"),
+        "\n".join(textwrap.wrap(base64.b64encode(f"{VALUE * 4}".encode()).decode(), 24)),
         *(base64.b64encode(f"{before}{VALUE}:after".encode()).decode() for before in ("", "a", "ab", "abc")),
         base64.urlsafe_b64encode(VALUE.encode()).decode(),
     ],
@@ -102,6 +106,13 @@ def test_a_secret_of_the_environment_is_redacted_in_every_form(
 
     assert REDACTED in redacted
     assert form[4:-4] not in redacted
+
+
+def test_a_short_secret_of_the_environment_is_redacted_in_base64(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("MY_PASSWORD", "qW3rT-9z")
+
+    for text in ("qW3rT-9z", "qW3rT-9z\n"):
+        assert REDACTED in redact(f"it is {base64.b64encode(text.encode()).decode()} here")
 
 
 @pytest.mark.parametrize(

@@ -55,4 +55,4 @@ def test_a_secret_in_the_idea_or_in_a_name_stays_out_of_commits_and_messages(tmp
     named = {where for where, text in everything.items() if TOKEN in text}
     assert {where for where in named if not where.startswith(("journal", ".git/gsd/journal.db"))} == set()
     assert "id_ed25519" in done.out + done.err
-    assert done.err.splitlines()[-1].count("id_ed25519") == 1
+    assert done.out.splitlines()[-1].count("id_ed25519") == 1

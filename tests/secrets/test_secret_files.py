@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import subprocess
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +13,7 @@ import pytest
 
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.protected_paths import is_secret_name
+from gsd_core.run.secret_files import secrets_in
 from gsd_core.sanitize import find_secrets
 from gsd_core.testing import ScriptedHuman
 from tests.run import harness as h
@@ -48,6 +52,8 @@ SECRET_FILES = {
     "settings.py": f'API = "{TOKEN[0]}"\n',
     "deploy/key.pem": SHAPES["rsa key"][0],
     "store.p12": "binary",
+    "deploy/key.b64": SHAPES["base64 in lines"][0],
+    "deploy/key.hex": SHAPES["hex of a key"][0],
     "service-account-prod.json": SHAPES["gcp service account"][0],
     "wide.txt": f"first\n{TOKEN[0]}\n",
     f"dump-{TOKEN[0]}.txt": "the name is the secret\n",
@@ -172,3 +178,28 @@ def test_names_of_secret_files(name: str) -> None:
 )
 def test_names_that_say_nothing_about_the_content(name: str) -> None:
     assert not is_secret_name(name)
+
+
+def test_a_key_in_any_encoding_is_found_in_a_file(tmp_path: Path) -> None:
+    subprocess.run(
+        ["openssl", "genrsa", "-out", str(tmp_path / "x.pem"), "1024"], check=True, capture_output=True
+    )
+    convert = ["openssl", "pkcs8", "-topk8", "-nocrypt", "-in", str(tmp_path / "x.pem"), "-outform", "der"]
+    subprocess.run([*convert, "-out", str(tmp_path / "a.bin")], check=True)
+    der = (tmp_path / "a.bin").read_bytes()
+    for name, data in {
+        "b.txt": base64.encodebytes(der),
+        "c.txt": base64.encodebytes((tmp_path / "x.pem").read_bytes()),
+        "d.txt": der.hex(" ", 2).encode(),
+        "e.json": json.dumps({"key": base64.encodebytes(der).decode()}).encode(),
+    }.items():
+        (tmp_path / name).write_bytes(data)
+
+    for name in ("a.bin", "b.txt", "c.txt", "d.txt", "e.json"):
+        assert [kind for kind, _, _ in secrets_in(tmp_path / name, suspect=False)] != [], name
+    (tmp_path / "public.txt").write_bytes(
+        subprocess.run(
+            ["openssl", "rsa", "-in", str(tmp_path / "x.pem"), "-pubout"], check=True, capture_output=True
+        ).stdout
+    )
+    assert secrets_in(tmp_path / "public.txt", suspect=False) == []

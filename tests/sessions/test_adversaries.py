@@ -20,12 +20,11 @@ import psutil
 import pytest
 
 from gsd_core import Session, SessionRequest, SessionState, UserError, boot_id, process_start
-from gsd_plugins.sessions import host
+from gsd_plugins.sessions import SessionsSettings, host
 from gsd_plugins.sessions.registry import SCHEMA, Registry, RegistryError, output_folder
 
 pytestmark = pytest.mark.slow
 
-KEEP = 1_000_000
 RUNNING = ("running", "waiting_checkpoint")
 
 
@@ -38,12 +37,12 @@ def plugins(tmp_path: Path) -> Path:
     return folder
 
 
-def probe(plugins: Path, *words: object, project: str = "p", keep_bytes: int = KEEP, slots: int = 9) -> str:
+def probe(plugins: Path, *words: object, project: str = "p", keep_megabytes: int = 1, slots: int = 9) -> str:
     folder = plugins.parent / project
     folder.mkdir(exist_ok=True)
     arguments = ("--plugins-dir", str(plugins), "probe", *map(str, words))
     request = SessionRequest(arguments=arguments, folder=folder, project=folder)
-    return host.start_session(request, slots=slots, keep_bytes=keep_bytes).id
+    return host.start_session(request, SessionsSettings(slots=slots, keep_megabytes=keep_megabytes)).id
 
 
 def until(session: str, condition: Callable[[Session], object], seconds: float = 60) -> Session:
@@ -121,7 +120,9 @@ def test_a_runner_killed_at_any_point_leaves_no_process_and_a_reason(plugins: Pa
     lost = [until(session, ended) for session in sessions]
 
     assert {one.state for one in lost} == {"failed"}
-    assert {one.reason for one in lost} == {"its process was killed; continue with: gsd resume --bg"}
+    for one in lost:
+        way_out = f"continue with: gsd -C {one.project} resume --bg" if one.started else "start it again"
+        assert one.reason == f"its process was killed; {way_out}"
     latest = time.monotonic() + 60
     while left := [pid for pid, start in pids.items() if process_start(pid) == start]:
         assert time.monotonic() < latest, left
@@ -152,11 +153,36 @@ def test_a_restarted_machine_is_recognized_and_no_process_is_touched(plugins: Pa
 
     assert (lost.state, lost.reason) == (
         "failed",
-        "the machine was restarted; continue with: gsd resume --bg",
+        f"the machine was restarted; continue with: gsd -C {found.project} resume --bg",
     )
     assert psutil.pid_exists(found.pid)
     os.kill(runner, signal.SIGTERM)
     psutil.wait_procs([psutil.Process(runner)] if psutil.pid_exists(runner) else [], timeout=30)
+
+
+def test_a_queued_session_survives_a_restart_of_the_machine(plugins: Path) -> None:
+    first = probe(plugins, "wait")
+    until(first, printed(first, b"ready"))
+    second = probe(plugins, "exit", 0)
+    until(second, lambda one: one.reason)
+    for session in (first, second):
+        psutil.Process(runner_of(session)).kill()
+        psutil.wait_procs(
+            [psutil.Process(runner_of(session))] if psutil.pid_exists(runner_of(session)) else []
+        )
+    with Registry() as registry:
+        for session in (first, second):
+            registry.update(session, boot="another boot")
+
+    # Two commands at once: it gets one process all the same.
+    looks = [
+        subprocess.Popen([sys.executable, "-m", "gsd_core", "ps", "--json"], stdout=-3) for _ in range(2)
+    ]
+    assert [look.wait() for look in looks] == [0, 0]
+
+    assert until(first, ended).state == "failed"
+    done = until(second, ended)
+    assert (done.state, done.exit) == ("completed", 0)
 
 
 def test_a_clock_that_is_set_does_not_lose_a_session(plugins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +287,7 @@ def test_a_registry_that_cannot_be_written_is_an_error_without_a_traceback(
 
 
 def test_a_flood_is_bounded_and_its_end_is_kept(plugins: Path) -> None:
-    session = probe(plugins, "flood", 30_000, keep_bytes=4_000_000)
+    session = probe(plugins, "flood", 30_000, keep_megabytes=4)
 
     until(session, ended, 120)
 
@@ -366,7 +392,7 @@ def test_old_sessions_and_output_of_nobody_are_removed_at_the_next_start(plugins
     folder = plugins.parent / "p"
     request = SessionRequest(arguments=("version",), folder=folder, project=folder)
 
-    new = host.start_session(request, slots=3, keep_bytes=KEEP, keep_days=30)
+    new = host.start_session(request, SessionsSettings(slots=3, keep_days=30))
 
     assert [one.id for one in host.list_sessions()] == [new.id]
     assert not orphan.exists()
@@ -384,7 +410,7 @@ def test_a_session_that_nobody_reads_and_that_prints_nothing_for_long_is_left_al
     folder = plugins.parent / "p2"
     folder.mkdir()
     request = SessionRequest(arguments=("version",), folder=folder, project=folder)
-    other = host.start_session(request, slots=9, keep_bytes=KEEP, keep_days=0).id
+    other = host.start_session(request, SessionsSettings(slots=9, keep_days=0)).id
     until(other, ended)
 
     assert host.find_session(session).state == "running"
@@ -440,6 +466,19 @@ def test_the_list_fits_a_narrow_terminal_and_its_names_control_nothing(tmp_path:
     assert "waits for an answer: gsd -C" in wide
     plain = re.sub(r"\x1b\[[\d;]*m", "", narrow)
     assert all(len(line) <= 40 for line in plain.splitlines() if "gsd -C" not in line), plain
+
+
+def test_the_list_of_ended_sessions_says_when_they_ended(plugins: Path) -> None:
+    session = probe(plugins, "exit", 0)
+    until(session, ended)
+
+    headings, row = gsd("ps", "--all").stdout.decode().splitlines()
+
+    assert headings.split() == ["session", "state", "slot", "for", "ended", "cost", "project", "command"]
+    found = host.find_session(session).ended
+    assert found
+    assert f"{found.astimezone():%b %d %H:%M}" in row
+    assert gsd("ps").stdout.startswith(b"no sessions are active")
 
 
 def test_the_last_session_of_a_project_that_ended_early_says_how_to_continue_its_run(tmp_path: Path) -> None:

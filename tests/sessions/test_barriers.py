@@ -38,6 +38,7 @@ def gates(rows: list[Row], phases: dict[str, PhaseFacts], plan_ahead: int = 1) -
         ("plan 02", Work(does="plan", range="2")),
         ("plan --gaps 2", Work(does="plan", range="2", gaps=True)),
         ("execute --seed 7 2.1", Work(does="execute", range="2.1")),
+        ("discuss 3", Work(does="discuss", range="3")),
         ("verify 3 --seed 7", Work(does="verify", range="3")),
         ("execute", Work(does="execute")),
         ("exec 3", Work()),

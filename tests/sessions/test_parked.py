@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from gsd_core import SessionRequest
 from gsd_core.views.schemas import schema_of
-from gsd_plugins.sessions import host
+from gsd_plugins.sessions import SessionsSettings, host
 from tests.e2e.project import EXAMPLE, FAKE, Project, no_problems
 from tests.sessions.test_adversaries import ended, until
 
@@ -68,16 +68,45 @@ def test_an_answer_from_elsewhere_continues_a_session_that_nobody_could_answer(t
     assert b"\x1b[2K" not in printed, "nothing is redrawn"
 
 
+def test_a_session_that_only_waits_for_an_answer_gives_its_slot_to_one_that_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(tmp_path, no_problems(QUESTION="1"))
+    project.create()
+    for name, value in project.environ({}).items():
+        if os.environ.get(name) != value and name != "GSD_STATE_DIR":
+            monkeypatch.setenv(name, value)
+    settings = SessionsSettings(slots=1, park_seconds=1)
+    arguments = ("run", str(EXAMPLE), *FAKE)
+    request = SessionRequest(arguments=arguments, folder=project.root, project=project.root)
+    asking = host.start_session(request, settings).id
+    until(asking, lambda one: one.state == "waiting_checkpoint" and one.pid)
+    # Nobody wants the slot, so the process that knows everything stays.
+    other = tmp_path / "other"
+    other.mkdir()
+    request = SessionRequest(arguments=("version",), folder=other, project=other)
+    queued = host.start_session(request, settings).id
+
+    assert until(queued, ended, 60).state == "completed"
+
+    parked = host.find_session(asking)
+    assert (parked.state, parked.slot, parked.pid) == ("waiting_checkpoint", 0, 0)
+    assert parked.reason == "its slot is for others until then; it continues when the question is answered"
+    project.gsd("answer", parked.checkpoint, "1")
+    done = until(asking, ended, 120)
+    assert (done.state, done.exit, done.reason) == ("completed", 0, ""), host.output_of(asking).data.decode()
+
+
 def another(*arguments: str) -> str:
     """Start a command of the session's project directly, as the harness does, and return its session."""
     project = host.list_sessions()[0].project
     request = SessionRequest(arguments=arguments, folder=project, project=project)
-    return host.start_session(request, slots=3, keep_bytes=1_000_000).id
+    return host.start_session(request, SessionsSettings(slots=3)).id
 
 
 def test_the_json_of_sessions_is_as_the_schemas_say(tmp_path: Path) -> None:
     request = SessionRequest(arguments=("version",), folder=tmp_path, project=tmp_path)
-    session = host.start_session(request, slots=3, keep_bytes=1_000_000).id
+    session = host.start_session(request, SessionsSettings(slots=3)).id
     until(session, ended)
 
     def printed(*arguments: str) -> Any:

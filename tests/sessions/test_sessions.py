@@ -30,13 +30,11 @@ from tests.run.harness import do, idea, one_phase, repository, request
 
 pytestmark = pytest.mark.slow
 
-KEEP = 1_000_000
-
 
 def begin(folder: Path, *arguments: str, slots: int = 3) -> Session:
     folder.mkdir(exist_ok=True)
     request = SessionRequest(arguments=arguments, folder=folder, project=folder)
-    return host.start_session(request, slots=slots, keep_bytes=KEEP)
+    return host.start_session(request, SessionsSettings(slots=slots))
 
 
 def until(session: str, condition: Callable[[Session], object], seconds: float = 60) -> Session:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gsd_core.journal.inbox import put
+from gsd_core.processes import boot_id
 from tests.cli.bench import DATABASE, Bench, call, repository, said, trust_everything
 from tests.terminal.pseudo_terminal import on_a_terminal
 
@@ -120,6 +121,16 @@ def test_without_its_token_a_journal_is_unknown(bench: Bench, evil: Path, change
     database.close()
 
     assert [want["kind"] for want in said("trust", "--show", "-C", bench.root)["wants"]] == ["journal"]
+
+
+def test_the_users_own_journal_of_an_earlier_version_is_recognized(bench: Bench) -> None:
+    bench.fact("run.started", idea={"name": "idea.md", "text": "# A greeter\n", "sha256": "ab12"})
+    bench.fact("run.opened", pid=1, boot=boot_id(), agent=["claude"], options={})
+    with sqlite3.connect(bench.journal) as database:
+        database.execute("DROP TABLE origin")
+    database.close()
+
+    assert said("trust", "--show", "-C", bench.root)["wants"] == []
 
 
 def test_a_project_without_a_run_wants_nothing(tmp_path: Path) -> None:

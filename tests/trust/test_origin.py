@@ -14,7 +14,7 @@ import pytest
 
 from gsd_core import SessionRequest, UserError
 from gsd_core.processes import RUN_MARKS
-from gsd_plugins.sessions import host
+from gsd_plugins.sessions import SessionsSettings, host
 
 SERVER = """
 import os, signal, sys, time
@@ -72,7 +72,7 @@ def test_an_agent_cannot_touch_sessions(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv(mark, "x")
 
     for act in (
-        lambda: host.start_session(request, slots=1, keep_bytes=1000),
+        lambda: host.start_session(request, SessionsSettings(slots=1)),
         lambda: host.stop_session("s1"),
         lambda: host.remove_session("s1"),
         lambda: host.Control("s1"),

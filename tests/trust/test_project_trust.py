@@ -449,3 +449,24 @@ def test_the_json_output_has_the_list_and_no_secret(bench: Bench) -> None:
     assert want["name"] == "apprise.urls"
     assert want["shown"].startswith('["tgram://…"]')
     assert "SECRET" not in result.stdout
+
+
+@pytest.mark.parametrize("planned", [False, True], ids=["new", "planned"])
+def test_a_declined_trust_leaves_the_project_as_it_was(bench: Bench, idea: Path, planned: bool) -> None:
+    plugin(bench.root)
+    (bench.root / "gsd.toml").write_text(HOSTILE.replace("{url}", "json://localhost:1/x"))
+    if planned:
+        plan(bench.root, "touch ran-check")
+
+    def contents() -> dict[str, bytes]:
+        return {str(p): p.read_bytes() for p in sorted(bench.root.rglob("*")) if p.is_file()}
+
+    before = contents()
+    given = ("run", *([] if planned else [str(idea)]), "-C", str(bench.root), "--agent", "rehearsal")
+    with on_a_terminal("gsd_core", *given, NO_COLOR="1") as screen:
+        screen.until("Trust it? [y/N]: ")
+        assert contents() == before
+        screen.type("n\n")
+        assert screen.ended() == 2
+
+    assert contents() == before

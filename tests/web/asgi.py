@@ -11,13 +11,13 @@ from typing import Any
 
 import attrs
 
+from gsd_plugins.sessions import Source
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
 from gsd_plugins.web.access import Addresses, Tokens
 from gsd_plugins.web.folders import STATIC
 from gsd_plugins.web.gate import Gate
 from gsd_plugins.web.site import Site
-from gsd_plugins.web.source import Source
 from gsd_plugins.web.table import routes
 
 PORT = 3333

@@ -25,7 +25,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from gsd_core import SessionRequest
-from gsd_plugins.sessions import host
+from gsd_plugins.sessions import SessionsSettings, host
 from tests.e2e.project import EXAMPLE, FAKE, no_problems
 from tests.web.contract import answer_schema, mistakes
 
@@ -410,7 +410,7 @@ def test_a_session_that_runs_is_stopped_and_typed_to(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     with serve(tmp_path) as server, server.stream() as stream:
         request = SessionRequest(arguments=("log", "--follow"), folder=project, project=project)
-        session = host.start_session(request, slots=3, keep_bytes=1_000_000).id
+        session = host.start_session(request, SessionsSettings(slots=3)).id
         while server.request("GET", f"/api/v1/sessions/{session}")[0] == 404:
             pass
         wait_for_terminal(session)
@@ -439,7 +439,7 @@ def test_a_server_that_is_killed_and_started_again_knows_the_same(tmp_path: Path
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     with serve(tmp_path) as server:
         request = SessionRequest(arguments=("log", "--follow"), folder=project, project=project)
-        session = host.start_session(request, slots=3, keep_bytes=1_000_000).id
+        session = host.start_session(request, SessionsSettings(slots=3)).id
         with server.stream() as stream:
             epoch = until(stream, "hello")["epoch"]
         server.process.kill()

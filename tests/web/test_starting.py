@@ -64,6 +64,14 @@ def test_nothing_is_started_that_cannot_work(body: dict[str, Any], words: str, t
     assert words in found.data["error"]["message"]
 
 
+@pytest.mark.parametrize("folder", ["/etc/new-project", "/usr/share/new-project", "/"])
+def test_no_project_is_made_in_a_folder_of_the_system(folder: str) -> None:
+    found = refused({"project": folder, "idea": "# Greeter\n\nIt greets.", "agent": "rehearsal"})
+
+    assert (found.status, not Path("/etc/new-project").exists()) == (400, True)
+    assert "belongs to the system" in found.data["error"]["message"]
+
+
 def test_ideas_are_private_and_kept_only_as_long_as_a_session_needs_them(tmp_path: Path) -> None:
     needed = store_idea("# Needed\n", ())
     old = store_idea("# Old\n", ())

@@ -17,7 +17,7 @@ from gsd_plugins.sessions import Change
 from gsd_plugins.web.feed import MAX_FRAME, Feed
 from gsd_plugins.web.stream import Connection
 from gsd_plugins.web.text import clean, printed_text
-from tests.web.asgi import Client, ended_session, serving
+from tests.web.asgi import Client, Response, ended_session, serving
 from tests.web.contract import mistakes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -259,3 +259,24 @@ def test_a_secret_and_a_control_character_in_data_are_not_sent() -> None:
     found = clean({"a\x1b[2Jb": ["\x1b]0;title\x07x", 1, None, {"k": "\u202ey"}]})
 
     assert found == {"ab": ["x", 1, None, {"k": "y"}]}
+
+
+def test_the_whole_output_is_searched_and_no_secret_is_found_by_guessing(tmp_path: Path) -> None:
+    secret = "ghp_" + "a1" * 18
+    lines = [f"line {number}" for number in range(3000)]
+    lines[5] = "\x1b[1mA nee\x1b[0mdle\x1b]0;title\x07"
+    lines[2000] = f"NEEDLE token={secret}"
+    output = "\r\n".join(lines).encode()
+    session = ended_session(tmp_path / "p", output)
+    base = f"/api/v1/sessions/{session}/output/search"
+
+    async def scenario() -> list[Response]:
+        async with serving() as client:
+            paths = ["?text=needle", f"?text={secret[:12]}", f"?text=needle&end={output.index(b'NEEDLE')}"]
+            return [await client.get(base + path) for path in (*paths, "?text=", "?text=" + "x" * 201)]
+
+    everything, guessed, earlier, *refused = asyncio.run(scenario())
+    assert everything.data == {"lines": ["A needle", "NEEDLE token=[redacted]"], "total": 2}
+    assert guessed.data["total"] == 0
+    assert earlier.data["lines"] == ["A needle"]
+    assert [one.status for one in refused] == [400, 400]

@@ -18,6 +18,7 @@ from string import Template
 import attrs
 
 from gsd_core.errors import UserError
+from gsd_core.files import DRAFT, write_below
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.validation import HOOKS, SETTINGS_OF_HOOKS, nearest
 from gsd_core.settings import CORE_SECTIONS
@@ -163,15 +164,20 @@ def full_hook(hook: str) -> str:
 
 
 def write_package(package: NewPackage, directory: Path) -> Path:
-    """Write *package* to its own folder in *directory*; never overwrite a file."""
-    folder = directory / package.package
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{str(folder)!r} already exists", hint="choose another name or another --directory")
+    """Write *package* to its own folder in *directory*; never overwrite a file.
+
+    A folder with files of the same package, and no others, is completed.
+    """
+    folder, texts = directory / package.package, package.texts()
     try:
-        for path, text in package.texts().items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            with (folder / path).open("x", encoding="utf-8") as file:
-                file.write(text)
+        files = [path for path in folder.rglob("*") if not path.is_dir() and not path.match("*".join(DRAFT))]
+        known = {folder / path: text.encode() for path, text in texts.items()}
+        if folder.is_file() or any(path not in known or path.read_bytes() != known[path] for path in files):
+            hint = "choose another name or another --directory"
+            raise UserError(f"{str(folder)!r} already exists", hint=hint)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            write_below(folder, path, text.encode())
     except OSError as error:
         raise UserError(
             f"cannot write {str(folder)!r}: {error}", hint="choose another --directory"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -22,15 +23,20 @@ from .cli import (
     allowed_variables,
     command_line,
     find_cli,
+    pipe_variable,
     program_places,
-    split_secrets,
+    proxy_variables,
+    split_credentials,
     unattended_variables,
+    without_cloud_secrets,
 )
 from .config_folder import config_folder
 from .failures import WrongStart, is_wrong_start, process_error
+from .login import login_access
 from .messages import MessageReader
 from .permissions import ToolCallbacks
 from .process import CliProcess
+from .proxy import proxy_to
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions
@@ -39,6 +45,10 @@ CONTINUE = (
     "Continue this conversation. "
     "If the work was interrupted, resume it where it stopped, and do not repeat finished work."
 )
+
+
+TOKEN = f"gsd-{secrets.token_hex(32)}"
+"""What agents of this process send instead of credentials. It is of use only while a proxy serves a call."""
 
 
 async def run_claude(
@@ -60,26 +70,39 @@ async def run_claude(
     """
     settings = settings or settings_of(ClaudeSettings)
     cli = find_cli(settings.cli_path, task.tree)
-    environment, secrets = split_secrets(
-        {
-            **allowed_variables(os.environ, settings.environment),
-            **unattended_variables(settings.max_retries),
-            **host.environment,
-            **(env or {}),
-        },
-        exposed=settings.environment,
-    )
+    exposed = settings.environment
+    environment: Mapping[str, str] = {
+        # A rehearsal chooses for itself which model it asks.
+        **allowed_variables({**os.environ, **(env or {})}, exposed),
+        **unattended_variables(settings.max_retries),
+        **host.environment,
+        **(env or {}),
+    }
+    split = split_credentials(environment, exposed)
     # Importing the SDK takes more than a second, too long for the event loop.
     await asyncio.to_thread(import_module, "claude_agent_sdk")
     _silence_sdk_log()
     given = "CLAUDE_CONFIG_DIR" in (env or {})
-    async with config_folder(task, host, environment, given=given) as config:
+    async with AsyncExitStack() as stack:
+        config = await stack.enter_async_context(config_folder(task, host, environment, given=given))
+        access = split.access
+        if access and split.is_login:
+            # Without a sandbox, commands can read the user's own files anyway.
+            access = (
+                await asyncio.to_thread(login_access, cli, access, environment) if config.private else None
+            )
+        else:
+            environment = split.environment
+        in_file = config.write_login(TOKEN if split.is_login and access and not access.is_key else "")
+        if access:
+            url = await stack.enter_async_context(proxy_to(access, TOKEN))
+            environment = {**split.environment, **proxy_variables(environment, url)}
         call = ClaudeCall(
             task=task,
             host=host,
             cli=cli,
-            environment={**environment, **config.environment},
-            secrets=secrets,
+            environment={**environment, **without_cloud_secrets(environment, exposed), **config.environment},
+            secrets={pipe_variable(access): TOKEN} if access and not in_file else {},
             places=(*config.places, *program_places(cli)),
         )
         resume = task.conversation is not None and task.conversation.resume

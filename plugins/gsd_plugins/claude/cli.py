@@ -14,6 +14,8 @@ import attrs
 
 from gsd_core import AgentTask, Permanent, Place, at_most, find_program, setting
 
+from .proxy import API, Access
+
 INSTALL_HINT = "reinstall claude-agent-sdk, which includes the CLI, or set claude.cli_path"
 MCP_SERVER = "gsd"
 MAX_METADATA = 100_000
@@ -26,8 +28,8 @@ class ClaudeSettings:
     *cli_path*: a Claude Code CLI to use instead of the bundled one.
     *max_retries*: how often the CLI itself retries a failed request, before the step is retried.
     *environment*: names of additional variables passed to the agent and its commands
-    (``JAVA_HOME``); ``NAME_*`` matches a prefix. ``ANTHROPIC_API_KEY`` always reaches the CLI, but
-    its commands only if listed here.
+    (``JAVA_HOME``); ``NAME_*`` matches a prefix. If one of the variables with the agent's own credentials is
+    listed, such as ``ANTHROPIC_API_KEY``, all of them are passed as they are, without the proxy.
     """
 
     cli_path: str = setting("", help="a Claude Code CLI to use instead of the bundled one")
@@ -150,23 +152,31 @@ _SYSTEM_VARIABLES = (
 )
 
 _MODEL_VARIABLES = (
-    "ANTHROPIC_*",
+    "ANTHROPIC_MODEL",
+    "ANTHROPIC_DEFAULT_*",
+    "ANTHROPIC_SMALL_FAST_MODEL*",
+    "ANTHROPIC_BETAS",
+    "ANTHROPIC_LOG",
     "CLAUDE_CONFIG_DIR",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-    "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
-    "CLAUDE_CODE_SKIP_VERTEX_AUTH",
-    "AWS_*",
-    "GOOGLE_*",
-    "CLOUD_ML_REGION",
-    "VERTEX_REGION_*",
 )
 
-_FILE_DESCRIPTOR_VARIABLES = {
-    "ANTHROPIC_API_KEY": "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
-    "CLAUDE_CODE_OAUTH_TOKEN": "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+_API_VARIABLES = (*KEY_VARIABLES, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS")
+
+CLOUDS = {
+    "CLAUDE_CODE_USE_BEDROCK": ("AWS_*", "ANTHROPIC_BEDROCK_*", "CLAUDE_CODE_SKIP_BEDROCK_AUTH"),
+    "CLAUDE_CODE_USE_VERTEX": (
+        *("GOOGLE_*", "CLOUD_ML_REGION", "VERTEX_REGION_*", "ANTHROPIC_VERTEX_*"),
+        "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+    ),
 }
+"""The variables that choose a cloud instead of Anthropic's API, and those that are for it only."""
+
+
+def chosen_cloud(environment: Mapping[str, str]) -> str:
+    """Return the variable that chooses a cloud; empty for Anthropic's API."""
+    off = ("", "0", "false", "no", "off")
+    return next((name for name in CLOUDS if environment.get(name, "").strip().lower() not in off), "")
 
 
 def allowed_variables(environment: Mapping[str, str], additional: Iterable[str] = ()) -> dict[str, str]:
@@ -175,24 +185,74 @@ def allowed_variables(environment: Mapping[str, str], additional: Iterable[str] 
     The CLI needs variables to run, to log in and to reach its model. Everything else is withheld,
     because the commands that the model runs inherit the CLI's environment.
     """
-    patterns = (*_SYSTEM_VARIABLES, *_MODEL_VARIABLES, *additional)
+    cloud = chosen_cloud(environment)
+    model = (cloud, *CLOUDS[cloud]) if cloud else _API_VARIABLES
+    patterns = (*_SYSTEM_VARIABLES, *_MODEL_VARIABLES, *model, *additional)
     return {name: value for name, value in environment.items() if _matches(name, patterns)}
 
 
-def split_secrets(
-    environment: Mapping[str, str], exposed: Iterable[str] = ()
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Return *environment* without the API keys, and the keys by their file descriptor variables.
+def without_cloud_secrets(environment: Mapping[str, str], exposed: Iterable[str]) -> dict[str, str]:
+    """Return the variable that keeps the credentials of a cloud from the commands that the CLI runs.
 
-    The CLI also reads a key from a pipe, whose number is in such a variable; then the commands that
-    the model runs do not see the key. Names that match *exposed* stay in the environment: a project
-    may need a key for its own tests.
+    The CLI puts its value before each command; what is in it after the last space and hyphen is not quoted.
+    Names that match *exposed* are kept.
     """
-    secret = {
-        name for name in _FILE_DESCRIPTOR_VARIABLES if environment.get(name) and not _matches(name, exposed)
-    }
-    visible = {name: value for name, value in environment.items() if name not in secret}
-    return visible, {_FILE_DESCRIPTOR_VARIABLES[name]: environment[name] for name in secret}
+    cloud = chosen_cloud(environment)
+    names = [name for name in environment if cloud and _matches(name, CLOUDS[cloud])]
+    unset = "".join(rf"-u{name}\_" for name in names if not _matches(name, exposed))
+    return {"CLAUDE_CODE_SHELL_PREFIX": rf"/usr/bin/env -S'{unset}bash\_-c'"} if unset else {}
+
+
+@attrs.frozen(kw_only=True)
+class Split:
+    """The CLI's *environment* without credentials, and the *access* to the API with them.
+
+    There is no access if the CLI reaches its model by itself. If *is_login* is set, the variables have no
+    credentials, and the access has none yet: there may be a login.
+    """
+
+    environment: Mapping[str, str]
+    access: Access | None = None
+    is_login: bool = False
+
+
+def split_credentials(environment: Mapping[str, str], exposed: Iterable[str] = ()) -> Split:
+    """Take the credentials out of *environment*.
+
+    If names of them match *exposed*, they stay: a project may need a key for its own tests.
+    """
+    keys = {name: environment[name] for name in KEY_VARIABLES if environment.get(name)}
+    rest = {name: value for name, value in environment.items() if name not in _API_VARIABLES}
+    if chosen_cloud(environment):
+        return Split(environment=rest)
+    if any(_matches(name, exposed) for name in keys):
+        return Split(environment=environment)
+    key, token, oauth = (keys.get(name, "") for name in KEY_VARIABLES)
+    sent = {"x-api-key": key} if key else {}
+    if bearer := token or ("" if key else oauth):
+        sent["authorization"] = f"Bearer {bearer}"
+    lines = (line.partition(":") for line in environment.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines())
+    access = Access(
+        url=environment.get("ANTHROPIC_BASE_URL") or API,
+        credentials=lambda renewed: sent,
+        headers={name.strip(): value.strip() for name, colon, value in lines if colon and name.strip()},
+        # The CLI sends what goes with a login only if it has been given the token of one.
+        is_key=bool(key or token),
+    )
+    return Split(environment=rest, access=access, is_login=not keys)
+
+
+def pipe_variable(access: Access) -> str:
+    """Return the variable with the number of a pipe, from which the CLI reads a key or a login's token."""
+    kind = "API_KEY" if access.is_key else "OAUTH_TOKEN"
+    return f"CLAUDE_CODE_{kind}_FILE_DESCRIPTOR"
+
+
+def proxy_variables(environment: Mapping[str, str], url: str) -> dict[str, str]:
+    """Return the variables that make the CLI send its requests to the proxy at *url*, and not by another."""
+    found = {name: environment.get(name, "") for name in ("NO_PROXY", "no_proxy")}
+    direct = {name: ",".join(part for part in (value, "127.0.0.1") if part) for name, value in found.items()}
+    return {"ANTHROPIC_BASE_URL": url, **direct}
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
@@ -203,6 +263,8 @@ def unattended_variables(max_retries: int) -> dict[str, str]:
     """Return the variables for unattended use: few retries, no updates, no other traffic."""
     return {
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+        # Policies read a command as bash does; by default the CLI runs it with the user's shell.
+        **({"CLAUDE_CODE_SHELL": bash} if (bash := shutil.which("bash", path="/bin:/usr/bin")) else {}),
         # By default the CLI retries ten times, which can take minutes.
         "CLAUDE_CODE_MAX_RETRIES": str(max_retries),
         # The SDK's own transport sets this, so that the CLI reports when a run is over; ours must too.

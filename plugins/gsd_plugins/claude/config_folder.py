@@ -2,11 +2,9 @@
 
 The user's own folder (``~/.claude``) has the login, but also settings, hooks and commands that the user's own
 Claude Code will run later, so nothing in a sandbox may write there. The private folder is beside the
-project's journal, keeps the conversations, and gets a copy of the login. An agent's commands can read that
-copy, because Claude Code itself has to; a token in ``CLAUDE_CODE_OAUTH_TOKEN`` is passed by a pipe instead.
+project's journal and keeps the conversations. Instead of the login it has the token for the proxy of a call.
 
-What comes back from the private folder is only a conversation that is resumed without a sandbox, and renewed
-tokens: Claude Code renews them during a call, which makes the user's own copy invalid.
+What comes back from the private folder is only a conversation that is resumed without a sandbox.
 """
 
 from __future__ import annotations
@@ -30,9 +28,12 @@ from gsd_core import AgentHost, AgentTask, Place
 
 CREDENTIALS = ".credentials.json"
 ACCOUNT = ".claude.json"
-ACCOUNT_KEYS = ("oauthAccount", "userID", "primaryApiKey", "customApiKeyResponses", "hasCompletedOnboarding")
-"""The keys of ``.claude.json`` that a login consists of; others have the user's projects and MCP servers."""
-TOKENS = ("accessToken", "refreshToken", "expiresAt", "refreshTokenExpiresAt")
+ACCOUNT_KEYS = ("oauthAccount", "userID", "hasCompletedOnboarding")
+"""The keys of ``.claude.json`` about the account; others have a key, the user's projects and MCP servers."""
+LOGIN_KEYS = ("scopes", "subscriptionType", "rateLimitTier")
+"""What Claude Code knows about a login, besides its tokens."""
+NEVER = 10**13
+"""A time that is not reached, in milliseconds: the proxy renews the login, Claude Code must not try."""
 USER_FILES = (
     "settings.json",
     "CLAUDE.md",
@@ -54,10 +55,32 @@ MAX_CONVERSATION = 200_000_000
 
 @attrs.frozen(kw_only=True)
 class ConfigFolder:
-    """The variables and places that the CLI needs to find its configuration; none if nothing is confined."""
+    """The variables and places that the CLI needs to find its configuration; none if nothing is confined.
+
+    *private* is the private folder, and *own* the user's; if it is set, the user's login is not visible.
+    """
 
     environment: Mapping[str, str] = attrs.field(factory=dict[str, str])
     places: tuple[Place, ...] = ()
+    private: Path | None = None
+    own: Path = Path()
+
+    def write_login(self, token: str) -> bool:
+        """Write a login with *token* in place of the real one, and return whether there is one in a file.
+
+        Without a *token*, remove what an earlier call has written.
+        """
+        login = (_read(self.own / CREDENTIALS, follow=True) or {}).get("claudeAiOauth")
+        if self.private is None:
+            return False
+        if not token or not isinstance(login, dict):
+            (self.private / CREDENTIALS).unlink(missing_ok=True)
+            return False
+        known = cast("dict[str, Any]", login)
+        kept = {key: known[key] for key in LOGIN_KEYS if key in known}
+        written = {**kept, "accessToken": token, "refreshToken": None, "expiresAt": NEVER}
+        _write(self.private / CREDENTIALS, {"claudeAiOauth": written})
+        return True
 
 
 @asynccontextmanager
@@ -84,17 +107,16 @@ async def config_folder(
         yield ConfigFolder()
         return
     await asyncio.to_thread(_copy_conversation, own, private, conversation)
-    await asyncio.to_thread(_copy_login, own, private, environment)
+    await asyncio.to_thread(_copy_account, own, private, environment)
     user_files: tuple[Place, ...] = ()
     if task.user_settings:
         user_files = tuple(await asyncio.to_thread(_user_files, own, private))
-    try:
-        yield ConfigFolder(
-            environment={"CLAUDE_CONFIG_DIR": str(private)},
-            places=(Place(path=private, source=private, writable=True), *user_files),
-        )
-    finally:
-        await asyncio.to_thread(_take_renewed_tokens, private, own)
+    yield ConfigFolder(
+        environment={"CLAUDE_CONFIG_DIR": str(private)},
+        places=(Place(path=private, source=private, writable=True), *user_files),
+        private=private,
+        own=own,
+    )
 
 
 def _user_files(own: Path, private: Path) -> Iterator[Place]:
@@ -128,60 +150,14 @@ def _private_folder(tree: Path, create: bool) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _copy_login(own: Path, private: Path, environment: Mapping[str, str]) -> None:
-    """Copy the login, unless the private copy has newer tokens; without a login, there is no copy."""
-    ours, theirs = _read(own / CREDENTIALS, follow=True), _read(private / CREDENTIALS)
-    if ours is None:
-        (private / CREDENTIALS).unlink(missing_ok=True)
-    elif theirs is None or not _is_renewal(ours, theirs):
-        _write(private / CREDENTIALS, ours)
+def _copy_account(own: Path, private: Path, environment: Mapping[str, str]) -> None:
+    """Copy what is known about the user's account, without any credentials."""
     # Without CLAUDE_CONFIG_DIR, the file is in the home folder, beside the configuration folder.
     beside = own / ACCOUNT if environment.get("CLAUDE_CONFIG_DIR") else own.parent / ACCOUNT
     account = _read(beside, follow=True) or {}
     known = _read(private / ACCOUNT) or {}
-    kept = {key: value for key, value in known.items() if key not in ACCOUNT_KEYS}
+    kept = {key: value for key, value in known.items() if key not in (*ACCOUNT_KEYS, "primaryApiKey")}
     _write(private / ACCOUNT, kept | {key: account[key] for key in ACCOUNT_KEYS if key in account})
-
-
-def _take_renewed_tokens(private: Path, own: Path) -> None:
-    """Copy tokens back that were renewed during the call, and nothing else."""
-    with suppress(OSError):
-        path = (own / CREDENTIALS).resolve()
-        ours, theirs = _read(path), _read(private / CREDENTIALS)
-        if ours is not None and theirs is not None and _is_renewal(ours, theirs):
-            _write(path, theirs)
-
-
-def _is_renewal(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether *new* is *old* with other tokens of the same form, which expire later.
-
-    An agent can write the private copy. It must not be able to put anything else into the user's.
-    """
-    before, after = _without_tokens(old), _without_tokens(new)
-    first, then = _login(old), _login(new)
-    if before != after or set(first) != set(then) or not first:
-        return False
-    same_form = all(
-        isinstance(value := then[name], str)
-        and len(value) < 10_000
-        and value.isascii()
-        and value.isprintable()
-        and value.split("-")[:3] == str(first[name]).split("-")[:3]
-        for name in ("accessToken", "refreshToken")
-        if isinstance(first.get(name), str)
-    )
-    ended, ends = first.get("expiresAt"), then.get("expiresAt")
-    return same_form and isinstance(ended, int) and isinstance(ends, int) and ends > ended
-
-
-def _login(credentials: Mapping[str, Any]) -> dict[str, Any]:
-    login: object = credentials.get("claudeAiOauth")
-    return cast("dict[str, Any]", login) if isinstance(login, dict) else {}
-
-
-def _without_tokens(credentials: Mapping[str, Any]) -> dict[str, Any]:
-    login = {key: value for key, value in _login(credentials).items() if key not in TOKENS}
-    return {**credentials, "claudeAiOauth": login}
 
 
 def _read(path: Path, *, follow: bool = False) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gsd_core import Credentials, Exhausted, Finding, Outage, Permanent, StepError, Transient, settings_of
 
-from .cli import ClaudeSettings, allowed_variables, cli_version, find_cli
+from .cli import KEY_VARIABLES, ClaudeSettings, allowed_variables, chosen_cloud, cli_version, find_cli
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKError, ResultMessage
@@ -120,12 +120,9 @@ def installed() -> Finding:
         cli = find_cli(settings_of(ClaudeSettings).cli_path)
     except Permanent as error:
         return Finding(name="claude CLI", ok=False, message=str(error), fix=error.hint)
-    return Finding(name="claude CLI", ok=True, message=f"{cli_version(cli) or 'version unknown'} ({cli})")
-
-
-_KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-_CLOUD_VARIABLES = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
-_FALSE = ("", "0", "false", "no", "off")
+    message = f"{cli_version(cli) or 'version unknown'} ({cli})"
+    # The dollars only if the price of the model is known; if not, the first turn says so.
+    return Finding(name="claude CLI", ok=True, message=message, reports=("dollars", "tokens", "turns"))
 
 
 def credentials(environment: Mapping[str, str] | None = None, *, seconds: float = 4.0) -> Finding:
@@ -139,12 +136,9 @@ def credentials(environment: Mapping[str, str] | None = None, *, seconds: float 
         cli = find_cli(settings.cli_path)
     except Permanent as error:
         return Finding(name="claude", ok=False, message=str(error), fix=error.hint)
-    variables = [
-        *(name for name in _KEY_VARIABLES if environment.get(name)),
-        *(name for name in _CLOUD_VARIABLES if environment.get(name, "").strip().lower() not in _FALSE),
-    ]
-    if variables:
-        return Finding(name="claude", ok=True, message=f"credentials from {variables[0]}")
+    found = chosen_cloud(environment) or next((name for name in KEY_VARIABLES if environment.get(name)), "")
+    if found:
+        return Finding(name="claude", ok=True, message=f"credentials from {found}")
 
     # No variable is set, but the CLI may know a login (keychain, credentials file). Ask it: 0.6 s.
     login = LOGIN_HINT.format(cli=cli)

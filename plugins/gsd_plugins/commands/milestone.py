@@ -173,8 +173,9 @@ def _recorded(
     """Return the command's audit with what became of its gaps, and what code has found besides."""
     head: dict[str, Node] = {key: value for key, value in written.head.values.items() if key not in _OURS}
     said = as_text(written.head.get("status")).lower()
-    if found.status == "gaps_found" or gaps:
-        head["status"] = "gaps_found"
+    if gaps or said == "gaps_found":
+        # What a person accepted, or has to look at, does not keep a run from success.
+        head["status"] = "gaps_found" if gaps and not decided.accepted_by else "tech_debt"
     head.setdefault("milestone", found.milestone)
     phases = [*tried, *(phase.number for phase in decided.added)]
     head |= {"inputs": digest} if digest else {}

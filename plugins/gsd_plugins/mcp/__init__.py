@@ -15,8 +15,9 @@ from gsd_core.hookspecs import gsd_cli_commands
 if TYPE_CHECKING:
     import click
 
+    from gsd_plugins.sessions import Source
+
     from .catalog import ToolSpec
-    from .harness import Harness
     from .http import HttpApp as HttpApp
 
 
@@ -28,7 +29,7 @@ def commands() -> Iterable[click.Command]:
     yield cli.mcp
 
 
-def http_app(harness: Harness) -> HttpApp:
+def http_app(harness: Source) -> HttpApp:
     """Return an ASGI application that serves MCP over Streamable HTTP, at any path.
 
     It neither authenticates clients nor checks the ``Host`` and ``Origin`` headers: its caller has to.

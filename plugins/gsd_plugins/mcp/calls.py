@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from getpass import getuser
 from typing import Any, TypeAlias, cast
 
 import attrs
 
-from gsd_core import NotFound, Session, UserError, redact, refuse_agents, safe_text
-from gsd_plugins.sessions import Change, CommandRefused, refusal, run_gsd
+from gsd_core import GsdError, NotFound, Session, UserError, redact, refuse_agents, safe_text
+from gsd_plugins.sessions import Change, CommandRefused, Source, refusal, run_gsd
 
 from .catalog import KEYS, OUTPUT_BYTES
-from .harness import Harness
 from .screen import shown, whole
 from .starting import command_of
 
@@ -28,6 +28,8 @@ MAX_TEXT = 4_000
 """The most characters of a string in a result; questions and reasons quote what agents wrote."""
 MAX_ABOUT = 300
 PROGRESS_SECONDS = 5.0
+STOP_SECONDS = 10.0
+"""How long a stop waits for the end of the session."""
 ACTIVITY = ("agent.activity", "cost.changed")
 """Events that do not end a wait: there are several of them each second."""
 _ABOUT = ("reason", "subject", "name", "question", "number", "why", "outcome")
@@ -37,7 +39,7 @@ _ABOUT = ("reason", "subject", "name", "question", "number", "why", "outcome")
 class Calls:
     """The tools for one client; *client* is its name, for the record of who answered."""
 
-    harness: Harness
+    harness: Source
     client: str = ""
 
     async def call(self, name: str, given: Mapping[str, Any], progress: Progress) -> Result:
@@ -59,6 +61,16 @@ class Calls:
                 found = self._list(ended=given.get("ended", False))
             case "gsd_end_session":
                 found = await self._end(given["session"])
+            case "gsd_pause_session":
+                await self._refuse(given["session"], "pause a session")
+                asked = await self.harness.pause(given["session"], by=self._by)
+                row = _row(self.harness.session(given["session"]))
+                found = {"session": row, "asked": asked, "change": self.harness.number}
+            case "gsd_remove_session":
+                session = self.harness.session(given["session"]).id
+                await self._refuse(session, "remove a session")
+                await self.harness.remove(session)
+                found = {"removed": session, "change": self.harness.number}
             case "gsd_get_output":
                 # Its text may be longer, and is made safe where it is made.
                 return await self._output(given)
@@ -100,7 +112,11 @@ class Calls:
     async def _end(self, session: str) -> Result:
         await self._refuse(session, "stop a session")
         found = await self.harness.stop(session)
-        return {"session": _row(found), "change": self.harness.number}
+        latest = time.monotonic() + STOP_SECONDS
+        while not found.has_ended and (left := latest - time.monotonic()) > 0:
+            await self.harness.wait(self.harness.number, left)
+            found = self.harness.session(found.id)
+        return {"session": _row(found), "stopped": found.has_ended, "change": self.harness.number}
 
     async def _output(self, given: Mapping[str, Any]) -> Result:
         found = self.harness.session(given["session"])
@@ -189,7 +205,14 @@ class Calls:
             # It is answered or unknown: the harness raises, and says which.
             return await self._answer(session, wanted, note or "works")
         options: Sequence[Mapping[str, Any]] = asked["options"]
-        works = next((one for one in options if one["recommended"]), options[0] if options else None)
+        works = next((one for one in options if one["recommended"]), None)
+        others = [one for one in options if one is not works]
+        if options and (not works or (len(others) > 1 and not given["passed"] and not note)):
+            labels = ", ".join(str(one["label"]) for one in options)
+            raise UserError(
+                f"{asked['id']} has no option that means this verdict alone: {labels}",
+                hint="ask your user which one, and answer with gsd_respond_checkpoint",
+            )
         if given["passed"]:
             if note:
                 raise UserError("note says what is wrong, but passed is true", hint="leave one of them out")
@@ -197,7 +220,9 @@ class Calls:
         # A note that names an option would be that option.
         if _folded(note) in {_folded(one["label"]) for one in options} or note.replace(",", "").isdigit():
             raise UserError("note: say in a sentence what is wrong")
-        broken = next((one["label"] for one in options if one is not works), "does not work")
+        if note and options and not asked["free_text"]:
+            raise UserError(f"{asked['id']} takes one of its options and no note", hint="leave note out")
+        broken = others[0]["label"] if others else "does not work"
         return await self._answer(session, asked["id"], note or broken)
 
     async def _cost(self, session: str, by: str) -> Result:
@@ -213,13 +238,14 @@ class Calls:
     # Following
 
     async def _wait(self, given: Mapping[str, Any], progress: Progress) -> Result:
-        wanted = self.harness.session(given["session"]).id if given.get("session") else ""
+        names = given.get("session", [])
+        wanted = {self.harness.session(one).id for one in ([names] if isinstance(names, str) else names)}
         seconds, with_output = float(given.get("seconds", 60)), given.get("output", False)
         only_checkpoints = given.get("until") == "checkpoint"
-        after = given.get("after")
-        if after is None and wanted and (due := await self._what_is_due(wanted)):
-            return due
-        number = self.harness.number if after is None else after
+        after, now = given.get("after"), self.harness.number
+        if after is None and (due := [one for name in sorted(wanted) if (one := await self._due(name))]):
+            return {"changes": due, "omitted": 0, "lost": False, "timed_out": False, "change": now}
+        number = now if after is None else after
         began, reported = time.monotonic(), -PROGRESS_SECONDS
         while True:
             last = self.harness.number
@@ -227,7 +253,7 @@ class Calls:
             found = [
                 change
                 for change in changes
-                if (_is_news(change) or with_output) and wanted in ("", change.session.id)
+                if (_is_news(change) or with_output) and (not wanted or change.session.id in wanted)
             ]
             if only_checkpoints and not any(map(_needs_attention, found)):
                 found = []
@@ -242,20 +268,32 @@ class Calls:
                 }
             if passed - reported >= PROGRESS_SECONDS:
                 reported = passed
-                await progress(passed, seconds, "nothing to report yet")
+                await progress(passed, seconds, await self._what_happens(wanted))
             await self.harness.wait(last, min(PROGRESS_SECONDS, seconds - passed))
             number = last
 
-    async def _what_is_due(self, session: str) -> Result | None:
-        """Return the state as a result if nothing will happen before the client acts."""
+    async def _what_happens(self, wanted: Collection[str]) -> str:
+        """Return what the sessions are doing, for a person who waits."""
+        active = [one for one in self.harness.sessions() if not one.has_ended]
+        said = []
+        for session in [one for one in active if not wanted or one.id in wanted][:MAX_PHASES]:
+            what = session.reason or session.state
+            if session.state == "running":
+                with suppress(GsdError):
+                    step = (await self.harness.status(session.id))["current_step"]
+                    what = step["id"] if step else what
+            said.append(f"{session.id}: {what}")
+        return safe_text("; ".join(said) or "no session is active", multiline=False)[:MAX_ABOUT]
+
+    async def _due(self, session: str) -> Result | None:
+        """Return the state as a change if nothing will happen before the client acts."""
         number = self.harness.number
         found = self.harness.session(session)
         if not found.has_ended:
             status = await self.harness.status(session)
             if found.state != "waiting_checkpoint" or not any(map(_is_open, status["questions"])):
                 return None
-        now = {"change": number, "session": found.id, "state": found.state, "checkpoint": found.checkpoint}
-        return {"changes": [now], "omitted": 0, "lost": False, "timed_out": False, "change": number}
+        return {"change": number, "session": found.id, "state": found.state, "checkpoint": found.checkpoint}
 
     # Shared
 
@@ -285,7 +323,7 @@ def _folded(text: str) -> str:
 
 def _row(session: Session) -> Result:
     data = session.as_json()
-    kept = ("id", "state", "project", "command", "checkpoint", "reason", "run", "exit", "created_at")
+    kept = ("id", "state", "slot", "project", "command", "checkpoint", "reason", "run", "exit", "created_at")
     return {name: data[name] for name in kept if data[name] not in (None, "")}
 
 

@@ -68,6 +68,41 @@ def _list(**more: Any) -> Schema:
     return {"type": "array", "items": {"type": "object"}, **more}
 
 
+@attrs.frozen(kw_only=True)
+class PromptSpec:
+    """A prompt that a client's user can choose; *text* has a place for each argument that it *takes*."""
+
+    name: str
+    title: str
+    about: str
+    text: str
+    takes: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+
+PROMPTS = (
+    PromptSpec(
+        name="overview",
+        title="What are my sessions doing?",
+        about="Report on all sessions: progress, questions, failures, cost.",
+        text="Look at my GSD sessions with gsd_list_sessions and gsd_get_state. Tell me in a few lines what "
+        "each is doing, which ones have failed or wait for me, and what they cost.",
+    ),
+    PromptSpec(
+        name="answer",
+        title="Answer the open questions",
+        about="Go through the questions that wait for a person.",
+        text="Go through the open questions of my GSD sessions one by one, with gsd_get_checkpoint. Explain "
+        "each with its options and their consequences, wait for my decision, and record it.",
+    ),
+    PromptSpec(
+        name="build",
+        title="Build an idea",
+        about="Write an idea document with the user and start a session for it.",
+        text="I want to build this with GSD, in the folder {project}: {idea}\n\nAsk me what is unclear, "
+        "write an idea document in Markdown, show it to me, and start a session with it when I agree.",
+        takes={"project": "absolute path of the project's folder", "idea": "what to build"},
+    ),
+)
 TEXT, NUMBER, FLAG, OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "object"}
 SESSION = _text("session id, such as s12")
 CHANGE = NUMBER
@@ -85,28 +120,42 @@ TOOLS: tuple[ToolSpec, ...] = (
             idea=_text("idea document, Markdown"),
             idea_file=_text("path of an idea document, absolute or in the project"),
             phases=_text("such as 1-3,5"),
-            step={"enum": [*STEPS]},
+            step={"enum": [*STEPS], "description": "one step of `phase`"},
             phase=_text("such as 2 or 2.1"),
             command=_text("such as /gsd:plan-phase 3"),
             agent=_text("agent plugin; rehearsal is free"),
-            max_budget_usd={"type": "number", "exclusiveMinimum": 0},
+            max_budget_usd={"type": "number", "exclusiveMinimum": 0, "description": "dollars it may cost"},
         ),
         returns=_returns(session=OBJECT, change=CHANGE),
     ),
     ToolSpec(
         name="gsd_list_sessions",
-        about="List sessions, newest first. State is idle (queued), running, waiting_checkpoint, completed, "
-        "failed or stopped.",
+        about="List sessions, newest first. State is idle (queued: `reason` says for what), running, "
+        "waiting_checkpoint, completed, failed or stopped.",
         takes=_takes(ended={**FLAG, "description": "also those that have ended"}),
         returns=_returns(sessions=_list(), omitted=NUMBER, change=CHANGE),
         reads=True,
     ),
     ToolSpec(
         name="gsd_end_session",
-        about="Ask a session to stop. It first finishes what it is writing; it can be resumed with "
-        "gsd_start_session.",
+        about="Stop a session. It first finishes what it is writing; `stopped` says whether it has ended by "
+        "now. It can be resumed with gsd_start_session.",
         takes=_takes("session", session=SESSION),
-        returns=_returns(session=OBJECT, change=CHANGE),
+        returns=_returns(session=OBJECT, stopped=FLAG, change=CHANGE),
+        ends=True,
+    ),
+    ToolSpec(
+        name="gsd_pause_session",
+        about="Let a session end after its current step, so that no work is repeated when it is resumed.",
+        takes=_takes("session", session=SESSION),
+        returns=_returns(session=OBJECT, asked=FLAG, change=CHANGE),
+        ends=True,
+    ),
+    ToolSpec(
+        name="gsd_remove_session",
+        about="Remove an ended session and its output from the list. Its project is not touched.",
+        takes=_takes("session", session=SESSION),
+        returns=_returns(removed=TEXT, change=CHANGE),
         ends=True,
     ),
     ToolSpec(
@@ -117,7 +166,7 @@ TOOLS: tuple[ToolSpec, ...] = (
             "session",
             session=SESSION,
             since=_number(f"byte to start at; negative: the last N bytes (default -{OUTPUT_BYTES})"),
-            limit=_number("bytes", minimum=1, maximum=MAX_OUTPUT_BYTES, default=OUTPUT_BYTES),
+            limit=_number("bytes to get", minimum=1, maximum=MAX_OUTPUT_BYTES, default=OUTPUT_BYTES),
             raw={**FLAG, "description": "keep terminal sequences"},
         ),
         returns=_returns(text=TEXT, start=NUMBER, cursor=NUMBER, dropped=FLAG, more=FLAG, state=TEXT),
@@ -159,7 +208,7 @@ TOOLS: tuple[ToolSpec, ...] = (
             "passed",
             session=SESSION,
             question=_text("id; optional if one check is open"),
-            passed=FLAG,
+            passed={**FLAG, "description": "whether the person says that it works"},
             note=_text("what is wrong, in the person's words"),
         ),
         returns=_returns(question=TEXT, answer=TEXT, taken=FLAG, change=CHANGE),
@@ -167,12 +216,12 @@ TOOLS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="gsd_wait_for_change",
         about="Wait until a session changes (a question, a finished step, its end), instead of polling. "
-        "Returns at once if there are changes after `after`, or, without it, if the session has ended or "
+        "Returns at once if there are changes after `after`, or, without it, if such a session has ended or "
         "waits for an answer.",
         takes=_takes(
-            session=_text("default: any"),
+            session={"type": ["string", "array"], "items": TEXT, "description": "id or ids; default: any"},
             after=_number("`change` of an earlier result", minimum=0),
-            seconds=_number(minimum=1, maximum=MAX_WAIT_SECONDS, default=60),
+            seconds=_number("to wait at most", minimum=1, maximum=MAX_WAIT_SECONDS, default=60),
             until={"enum": ["change", "checkpoint"], "description": "checkpoint: a question, or the end"},
             output={**FLAG, "description": "new output counts too"},
         ),
@@ -185,8 +234,8 @@ TOOLS: tuple[ToolSpec, ...] = (
         takes=_takes(
             "session",
             session=SESSION,
-            text=_text(maxLength=MAX_INPUT),
-            key={"enum": [*KEYS]},
+            text=_text("characters to type", maxLength=MAX_INPUT),
+            key={"enum": [*KEYS], "description": "key to press after the text"},
         ),
         returns=_returns(sent=NUMBER, change=CHANGE),
         ends=True,
@@ -194,7 +243,11 @@ TOOLS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="gsd_get_cost",
         about="Get the cost of the last run in a session's project: dollars, tokens, agent calls, budget.",
-        takes=_takes("session", session=SESSION, by={"enum": [*GROUPINGS], "default": "phase"}),
+        takes=_takes(
+            "session",
+            session=SESSION,
+            by={"enum": [*GROUPINGS], "default": "phase", "description": "group by"},
+        ),
         returns=_returns(total=OBJECT, groups=_list(), budget={"type": ["object", "null"]}),
         reads=True,
     ),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from .harness import Harness
+from gsd_plugins.sessions import Source
+
 from .server import make_server
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class HttpApp:
     No state is kept between requests, so that clients need not notice that the server was restarted.
     """
 
-    harness: Harness
+    harness: Source
     _manager: StreamableHTTPSessionManager | None = attrs.field(default=None, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -104,6 +105,9 @@ class HttpApp:
 
 async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -> None:
     """Run the manager until the task is cancelled; it has to be entered and left by the same task."""
-    async with manager.run():
-        is_ready.set()
-        await asyncio.Event().wait()
+    try:
+        async with manager.run():
+            is_ready.set()
+            await asyncio.Event().wait()
+    finally:
+        is_ready.set()  # who waits for it gets the error of the manager, if it could not start

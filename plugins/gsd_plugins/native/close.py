@@ -21,6 +21,7 @@ from gsd_core import (
 )
 from gsd_core.planning.audit import Audit, audit, audit_path, inputs_digest, read_audit, render_audit
 from gsd_core.planning.config import get
+from gsd_core.planning.markdown import read_text
 from gsd_core.planning.milestone_close import (
     Shipped,
     archived_requirements,
@@ -129,7 +130,9 @@ def require_complete(step: StepRequest) -> None:
 def _check(step: StepRequest) -> None:
     planning = step.planning
     require_complete(step)
-    if (step.project / f"{ARCHIVE}/{planning.milestone}-ROADMAP.md").exists():
+    path = f"{ARCHIVE}/{planning.milestone}-ROADMAP.md"
+    # The roadmap that is worked on may be in that folder already.
+    if _text(step, path) not in ("", planning.documents["ROADMAP.md"]):
         raise Permanent(
             f"{planning.milestone} is archived already, in {ARCHIVE}",
             hint="give the milestone in ROADMAP.md and STATE.md the next version",
@@ -191,7 +194,13 @@ def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str])
         yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met, open_))
     if text := documents.get("STATE.md"):
         yield FileWrite(path=".planning/STATE.md", text=close_milestone(text, about.version, about.date))
-    yield FileWrite(path=".planning/ROADMAP.md", text=collapse_roadmap(documents["ROADMAP.md"], about))
+    yield FileWrite(
+        path=".planning/ROADMAP.md", text=collapse_roadmap(_text(step, ".planning/ROADMAP.md"), about)
+    )
+
+
+def _text(step: StepRequest, path: str) -> str:
+    return read_text(step.project, path) if (step.project / path).exists() else ""
 
 
 def _is_current(step: StepRequest) -> bool:

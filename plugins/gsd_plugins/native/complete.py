@@ -38,13 +38,12 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     following = min(left, key=lambda one: phase_order(one.number), default=None)
     number = f"Phase {phase.number}"
     if following is None:
-        here = position(step, status="All phases complete", activity=f"{number} complete", completed=True)
+        here = position(step, status="All phases complete", activity=f"{number} complete")
     else:
         here = position(
             step,
             status="Ready to execute" if following.plans else "Ready to plan",
             activity=f"{number} complete, transitioned to Phase {following.number}",
-            completed=True,
             at=following,
         )
     return StepResult(

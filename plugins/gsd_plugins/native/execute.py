@@ -123,7 +123,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     folder = plan.path.rpartition("/")[0]
     changes = (
         TickPlan(phase=phase.number, plan=plan.id),
-        position(step, status=status, activity=f"Completed {plan.id}", done=(plan.id,)),
+        position(step, status=status, activity=f"Completed {plan.id}"),
     )
     chosen = (*log.rulings, *report.decisions)
     decisions = AddDecisions(phase=phase.number, decisions=chosen)

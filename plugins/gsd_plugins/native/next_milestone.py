@@ -161,6 +161,7 @@ def _state(step: StepRequest, version: str, name: str, core: str, phases: Sequen
         name=first.name,
         plan=0,
         plans=0,
+        last=int(phases[-1].number),
         status="Ready to plan",
         percent=0,
         date=date,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from gsd_core import Permanent, PhaseView, Plan, SetPosition, StepRequest, padded, slug
 
 
@@ -36,62 +34,14 @@ def unwritten_plan_ids(phase: PhaseView) -> tuple[str, ...]:
     return tuple(sorted(plan_id for plan_id in phase.listed if plan_id not in written))
 
 
-def position(
-    step: StepRequest,
-    *,
-    status: str,
-    activity: str,
-    planned: Iterable[str] = (),
-    done: Iterable[str] = (),
-    completed: bool = False,
-    at: PhaseView | None = None,
-) -> SetPosition:
-    """Return the project's position once the plans *planned* are written and *done* are executed.
-
-    *completed*: the step's phase is complete then. *at* is the phase to continue with, if not the step's.
-    """
-    phase = phase_of(step)
-    others = [other for other in step.planning.phases if other.number != phase.number]
-    listed = _listed(phase) | set(planned)
-    finished = _finished(phase) | set(done)
-    all_listed = len(listed) + sum(len(_listed(other)) for other in others)
-    all_finished = len(finished) + sum(len(_finished(other)) for other in others)
-    phases_done = sum(map(_is_complete, others)) + (completed or phase.ticked)
-    current = at or phase
+def position(step: StepRequest, *, status: str, activity: str, at: PhaseView | None = None) -> SetPosition:
+    """Return the project's position after the step: in phase *at*, else in its own. The core counts."""
+    current = at or phase_of(step)
     return SetPosition(
         phase=current.number,
-        phases=len(others) + 1,
         name=current.name,
-        plan=len(_finished(at) if at else finished),
-        plans=len(_listed(at) if at else listed),
         status=status,
-        percent=_percent((all_finished, all_listed), (phases_done, len(others) + 1)),
         date=date_of(step),
         activity=activity,
-        done=all_finished,
-        all_plans=all_listed,
-        phases_done=phases_done,
         at=step.now.isoformat(),
     )
-
-
-def _percent(*shares: tuple[int, int]) -> int:
-    """Return the smallest of the shares (done, total), as GSD computes the progress of a milestone.
-
-    All plans that exist may be executed while most phases are still to be planned.
-    """
-    smallest = min(done / total for done, total in shares if total)
-    return min(100, int(100 * smallest + 0.5))
-
-
-def _is_complete(phase: PhaseView) -> bool:
-    passed = phase.verdict is not None and phase.verdict.status == "passed" and not phase.verdict.stale
-    return phase.ticked or (passed and _listed(phase) == _finished(phase))
-
-
-def _listed(phase: PhaseView) -> set[str]:
-    return {*phase.listed, *(plan.id for plan in phase.plans)}
-
-
-def _finished(phase: PhaseView) -> set[str]:
-    return {plan.id for plan in executed_plans(phase)}

@@ -120,7 +120,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         files=tuple(FileWrite(path=plan.path, text=render_plan(plan)) for plan in plans),
         changes=(
             ListPlans(phase=phase.number, plans=tuple((plan.id, plan.name) for plan in plans)),
-            position(step, status="Ready to execute", activity=activity, planned=ids),
+            position(step, status="Ready to execute", activity=activity),
         ),
     )
 

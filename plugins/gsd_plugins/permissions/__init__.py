@@ -1,15 +1,14 @@
 """The default policy on tools: agents work inside the project; anything else needs a human's approval.
 
-In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines, which are
-asked about. Without one, known programs may read and change the project; changing the run's own files or
-git's history, more privileges, other processes, secrets and writing outside the project are denied; what is
-not understood is asked about. The page on security lists what this does not see: it stops mistakes and
-careless agents; a sandbox stops the others.
+In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines
+(``outward``), which are asked about. Without one, a flat list of programs may read and change the project
+(``checks``). Changing the run's own files or git's history, more privileges, other processes, secrets and
+writing outside the project are denied where they are plain to see, and all that is not plain is asked about.
+The page on security lists what this does not see: it stops mistakes and careless agents; a sandbox stops the
+others.
 
-A command goes through these modules: ``words`` parses it and expands its words, ``shell`` follows it as a
-shell would, and ``commands`` checks each program with its arguments, by the table in ``programs.toml``, with
-``git``, ``network`` and ``code`` for what is particular, and ``listing`` for its output. All add to
-``findings``, which decides.
+``reading`` parses a command, ``shell`` follows it, and both kinds of checks go by the table in
+``programs.toml``.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
 
 from .findings import Findings
 from .paths import Objection, Paths, strictest
+from .reading import TooComplex
 from .shell import Shell
 from .table import entry_of
-from .words import TooComplex
 
 GSD_TOOLS_PREFIX = "mcp__gsd__"
 GSD_PROGRAMS = frozenset({"gsd-sdk", "gsd-tools"})
 """The programs of GSD's own commands, which an agent that owns the planning may run."""
-MAX_SEARCHED = 1_000_000
+MAX_SEARCHED = 100_000
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +92,7 @@ def _check_command(use: ToolUse, paths: Paths) -> Permission:
     command = use.input.get("command")
     if not isinstance(command, str):
         return Ask(reason="the command is not a string")
-    findings = Findings()
+    findings = Findings(source=command[:MAX_SEARCHED])
     allowed = frozenset(settings_of(PermissionSettings).programs)
     if use.owns_planning:
         allowed |= GSD_PROGRAMS
@@ -101,5 +100,5 @@ def _check_command(use: ToolUse, paths: Paths) -> Permission:
     try:
         shell.run_text(command)
     except (TooComplex, RecursionError, ValueError, OSError, re.error) as error:
-        findings.unparsed(command[:MAX_SEARCHED], str(error))
+        findings.hidden(f"the command cannot be checked: {error}")
     return findings.decide(confined=use.confined)

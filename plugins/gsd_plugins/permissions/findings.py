@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import attrs
 
 from gsd_core import Allow, Ask, Deny, Permission
 
-_OUTWARD = re.compile(
-    r"\b(?:git\s+push|\w+\s+publish|twine\s+upload|(?:gem|docker|podman)\s+push|mvn\s+deploy|"
-    r"kubectl\s+(?:apply|delete|create)|terraform\s+(?:apply|destroy)|gh\s+\w+\s+create|ssh|scp|sendmail)"
-    r"(?=[\s'\"]|$)"
-)
+from .outward import mentioned
 
 
 @attrs.define
 class Findings:
-    """Reasons collected while a command line is followed; *commands* counts its commands."""
+    """Reasons collected while the command *source* is followed; *commands* counts the commands in it."""
 
+    source: str
     denied: list[str] = attrs.field(factory=list[str])
     asked: list[str] = attrs.field(factory=list[str])
     outwards: list[str] = attrs.field(factory=list[str])
@@ -42,11 +37,11 @@ class Findings:
         """Add an effect on other machines, which a sandbox does not prevent."""
         self.outwards.append(reason)
 
-    def unparsed(self, text: str, reason: str = "it is not valid shell, or of an unusual form") -> None:
-        """Note that a part could not be followed: the unseen part may do anything."""
-        self.ask(f"the command cannot be checked: {reason}")
-        if match := _OUTWARD.search(text):
-            self.outward(f"it may have effects on other machines ({match[0].strip()})")
+    def hidden(self, reason: str) -> None:
+        """Add that a part is known only at run time: it may be anything that the command mentions."""
+        self.ask(reason)
+        if not self.outwards and (found := mentioned(self.source)):
+            self.outward(f"it may have effects on other machines ({found})")
 
     def decide(self, *, confined: bool) -> Permission:
         """Return the decision; with a sandbox, only effects on other machines are asked about."""

@@ -22,11 +22,13 @@ import attrs
 
 from gsd_core import PROTECTED_NAMES, Ask, Deny, fold_name, is_secret_name, protected_part
 
+from .reading import STAR, UNKNOWN, known, shown
 from .table import table
-from .words import PATTERN, STAR, is_pattern, known, known_prefix, shown
 
 Objection: TypeAlias = Deny | Ask | None
 PLANNING = ".planning"
+_PATTERN = str.maketrans({STAR: "*", UNKNOWN: "*"})
+"""Turns a word into a pattern for ``fnmatch``; an unknown part may be anything."""
 
 
 def strictest(objections: Iterable[Objection]) -> Objection:
@@ -39,12 +41,12 @@ def strictest(objections: Iterable[Objection]) -> Objection:
 class Paths:
     """Checks paths and words of a command, given the project's resolved *tree* and the user's *home*.
 
-    *folders* are those that a command may run in; none if that is known only at run time. Anyone may write
-    to *scratch*, the temporary folders. *owns_planning*: the agent may change ``.planning/`` and commit.
+    *folder* is where a command runs, ``None`` if that is known only at run time. Anyone may write to
+    *scratch*, the temporary folders. *owns_planning*: the agent may change ``.planning/`` and commit.
     """
 
     tree: Path
-    folders: tuple[Path, ...]
+    folder: Path | None
     home: Path = attrs.field(factory=lambda: Path(os.path.realpath(Path.home())))
     scratch: tuple[Path, ...] = ()
     owns_planning: bool = False
@@ -54,26 +56,24 @@ class Paths:
         """Return the checks for a command that begins in the project's folder."""
         found = {Path(os.path.realpath(folder)) for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp")}
         top = Path(os.path.realpath(tree))
-        return cls(tree=top, folders=(top,), scratch=tuple(sorted(found)), owns_planning=owns_planning)
+        return cls(tree=top, folder=top, scratch=tuple(sorted(found)), owns_planning=owns_planning)
 
     def check_write(self, word: str) -> Objection:
         """Return the objection to writing to the path that a word names, if any."""
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
-        prefix = known_prefix(word)
-        places = self.folders or ((self.tree,) if prefix.startswith("/") else ())
+        prefix = _known_prefix(word)
         paths = [prefix if prefix == word else f"{prefix}x"]
         # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
-        if known(word) and is_pattern(word) and STAR + STAR not in word:
-            pattern = "".join(f"[{c}]" if c in "*?[" else c for c in word).translate(PATTERN)
-            for cwd in places:
-                paths += [str(cwd / path) for path in islice(glob.iglob(pattern, root_dir=cwd), 100)]  # noqa: PTH207 - absolute patterns too
-        found = [self.check_write_path(path, cwd) for path in paths for cwd in places]
-        if objection := strictest(found if known(word) or prefix.startswith("/") else ()):
-            return objection
-        if known(word) and places:
-            return None
-        what = f"{shown(word)!r} is written to, and" if places else f"the folder of {shown(word)!r} is"
+        if known(word) and STAR in word and STAR + STAR not in word:
+            pattern = os.path.join(self.folder or "/", glob.escape(word).translate(_PATTERN))  # noqa: PTH118
+            paths += islice(glob.iglob(pattern), 100)  # noqa: PTH207 - absolute patterns too
+        placed = bool(self.folder) or prefix.startswith("/")
+        if placed and (known(word) or prefix.startswith("/")):
+            objection = strictest(self.check_write_path(path) for path in paths)
+            if objection or known(word):
+                return objection
+        what = f"{shown(word)!r} is written to, and" if placed else f"the folder of {shown(word)!r} is"
         return Ask(reason=f"{what} known only at run time: write it out, the path has to be visible")
 
     def check_read(self, word: str) -> Objection:
@@ -81,16 +81,15 @@ class Paths:
 
         Only existing files count: many words are not paths at all.
         """
-        if is_pattern(word) and any(_may_be(".env", part) for part in word.split("/")):
+        if STAR in word and any(_may_be(".env", part) for part in word.split("/")):
             return Deny(reason=f"{shown(word)} may match files with secrets")
-        prefix = known_prefix(word)
-        for cwd in self.folders or ((self.tree,) if prefix.startswith("/") else ()):
-            path = Path(cwd, prefix)
-            objection = self.check_read_path(str(path)) if prefix else None
-            is_secret = isinstance(objection, Deny) and (prefix[0] == "/" or path.name[:1] == ".")
-            if objection and (is_secret or os.path.lexists(path)):
-                return objection
-        return None
+        prefix = _known_prefix(word)
+        if not prefix or not (self.folder or prefix.startswith("/")):
+            return None
+        objection = self.check_read_path(prefix)
+        path = Path(self.folder or self.tree, prefix)
+        is_secret = isinstance(objection, Deny) and (prefix[0] == "/" or path.name[:1] == ".")
+        return objection if is_secret or os.path.lexists(path) else None
 
     def check_argument(self, word: str) -> Objection:
         """Return the objection to a program's use of the path that a word may be, to read or to write.
@@ -102,17 +101,17 @@ class Paths:
             return None
         if name := self.protected_name(text):
             return Deny(reason=f"agents may not change {name}")
-        prefix = known_prefix(text)
+        prefix = _known_prefix(text)
         if re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text):
             return self.check_write(text)
         objection = self.check_read(text)
         if not objection and re.match(r"/|\.\.|.*/\.\./", prefix) and _is_place(prefix):
-            return strictest(self.check_read_path(prefix, cwd) for cwd in self.folders or (None,))
+            return self.check_read_path(prefix)
         return objection
 
-    def check_read_path(self, path: str, cwd: Path | None = None) -> Objection:
+    def check_read_path(self, path: str) -> Objection:
         """Return the objection to reading *path*, if any."""
-        places = self._lexical_and_real(path, cwd)
+        places = self._lexical_and_real(path)
         if any(self._is_secret(place) for place in places):
             return Deny(reason=f"{path} usually contains secrets")
         real = places[1]
@@ -127,9 +126,11 @@ class Paths:
             for name in PROTECTED_NAMES:
                 if name == PLANNING and self.owns_planning:
                     continue  # the resolved path decides
-                if _may_be(name, part) and (name.startswith(".") or part == name or self._exists(name)):
+                if _may_be(name, part) and (
+                    name[:1] == "." or part == name or os.path.lexists(self.tree / name)
+                ):
                     return name
-        return next((name for cwd in self.folders if (name := self.protected(cwd))), "")
+        return self.protected(self.folder) if self.folder else ""
 
     def protected(self, path: Path) -> str:
         """Return the part of a path that no agent may change; empty if there is none."""
@@ -147,18 +148,17 @@ class Paths:
 
     def contains_tree(self, word: str) -> bool:
         """Whether a word names the project, a folder that contains it, or everything in it."""
-        parts = PurePath(word.translate(PATTERN)).parts
+        parts = PurePath(word.translate(_PATTERN)).parts
         whole = str(PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word))
-        places = [place for cwd in self.folders for place in self._lexical_and_real(whole, cwd)]
-        return known(word) and any(self.tree.is_relative_to(place) for place in places)
+        return known(word) and any(map(self.tree.is_relative_to, self._lexical_and_real(whole)))
 
-    def resolved(self, path: str, cwd: Path | None = None) -> Path:
+    def resolved(self, path: str) -> Path:
         """Return the path with all symbolic links resolved."""
-        return self._lexical_and_real(path, cwd)[1]
+        return self._lexical_and_real(path)[1]
 
-    def check_write_path(self, path: str, cwd: Path | None = None) -> Objection:
+    def check_write_path(self, path: str) -> Objection:
         """Return the objection to writing, replacing or deleting *path*, if any."""
-        lexical, real = self._lexical_and_real(path, cwd)
+        lexical, real = self._lexical_and_real(path)
         if {str(real), str(lexical)} & table()["places"]["devices"] or str(lexical).startswith("/dev/fd/"):
             return None
         if name := self.protected(lexical) or self.protected(real):
@@ -169,8 +169,8 @@ class Paths:
             return None
         return Deny(reason=f"{path} is outside the project; write inside it, or below /tmp")
 
-    def _lexical_and_real(self, path: str, cwd: Path | None) -> tuple[Path, Path]:
-        whole = os.path.join(cwd or self.tree, path)  # noqa: PTH118 - a Path would drop .. and //
+    def _lexical_and_real(self, path: str) -> tuple[Path, Path]:
+        whole = os.path.join(self.folder or self.tree, path)  # noqa: PTH118 - a Path would drop .. and //
         return Path(os.path.normpath(whole)), Path(os.path.realpath(whole))
 
     def _is_library(self, path: Path) -> bool:
@@ -189,8 +189,9 @@ class Paths:
         below = {fold_name(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
         return any(part == each or part.startswith(f"{each}/") for part in below for each in places["secret"])
 
-    def _exists(self, name: str) -> bool:
-        return any(os.path.lexists(cwd / name) for cwd in self.folders or (self.tree,))
+
+def _known_prefix(word: str) -> str:
+    return re.split(r"[\x00-\x05]", word, maxsplit=1)[0]
 
 
 def _is_place(path: str) -> bool:
@@ -199,11 +200,11 @@ def _is_place(path: str) -> bool:
 
 def _may_be(name: str, part: str) -> bool:
     """Whether a part of a pattern may match *name*; a lone ``*`` or ``$x`` is too vague to count."""
-    if not is_pattern(part) and known(part):
+    if STAR not in part and known(part):
         return fold_name(part) == name
     if len(part) > 200:
         return True  # a pattern that is made to be slow
-    plain = fold_name(part.translate(PATTERN))
+    plain = re.sub(r"\*+", "*", fold_name(part.translate(_PATTERN)))
     if len(plain.replace("*", "").replace("?", "")) < 2 and plain not in (".*", ".?*", ".??*"):
         return False
     return fnmatch(name, plain)

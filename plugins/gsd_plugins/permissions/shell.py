@@ -1,7 +1,7 @@
-"""Follows a command line as a shell would, and collects what speaks against running it.
+"""Follows the commands of a shell text in their order, and collects what speaks against running it.
 
-Branches are followed one after the other, since each of them might run. Loops over known words are
-followed for each word.
+Branches are followed one after the other, since each of them might run, and the body of a function where it
+is defined. Loops over known words are followed for each word.
 """
 
 from __future__ import annotations
@@ -15,25 +15,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .commands import check_command
+from .checks import check_command, output_of
 from .findings import Findings
+from .outward import check_address, check_database
 from .paths import Paths
+from .reading import STAR, UNKNOWN, TooComplex, body_of, expand, expand_text, known, parse, text_of
 from .table import entry_of, table
-from .words import (
-    CONTENT,
-    DOWNLOAD,
-    LITERAL,
-    STAR,
-    UNKNOWN,
-    TooComplex,
-    body_of,
-    expand,
-    expand_text,
-    is_pattern,
-    known,
-    parse,
-    text_of,
-)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -42,8 +29,6 @@ MAX_DEPTH = 8
 MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
-_SECRET = re.compile(r"(?i)(?:.*_)?(?:api_?key|token|secret|passw(?:or)?d|credential|private_key)\w*")
-_LOCAL = re.compile(r"/dev/\w+/(?:localhost|127\.[\d.]+|::1)/")
 
 
 @attrs.define
@@ -59,7 +44,7 @@ class Shell:
     allowed: frozenset[str] = frozenset()
     depth: int = 0
     variables: dict[str, str] = attrs.field(factory=dict[str, str])
-    functions: dict[str, Node] = attrs.field(factory=dict[str, "Node"])
+    functions: set[str] = attrs.field(factory=set[str])
     bodies: list[str] = attrs.field(factory=list[str])
     downloaded: set[str] = attrs.field(factory=set[str])
 
@@ -70,10 +55,13 @@ class Shell:
     def run_text(self, text: str, stdin: str = "") -> str:
         """Follow shell text in a subshell; return its output."""
         if not known(text):
-            return self.unknown_code(text)
-        root, bodies = parse(text.translate(LITERAL))
+            self.findings.hidden("what the shell executes is known only at run time: write it out")
+            return UNKNOWN
+        root, bodies = parse(text.replace(STAR, "*"))
         if root.has_error:
-            self.findings.unparsed(text)
+            self.findings.hidden(
+                "the command cannot be checked: it is not valid shell, or of an unusual form"
+            )
         return self.subshell(bodies=bodies, depth=self._deeper()).walk(root, stdin)
 
     def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
@@ -81,30 +69,19 @@ class Shell:
         return self.subshell(depth=self._deeper()).run(words, stdin, installs=installs)
 
     def subshell(self, **changes: object) -> Shell:
-        """Return a copy: what it assigns and defines ends with it."""
-        state = {"variables": dict(self.variables), "functions": dict(self.functions)}
-        return attrs.evolve(self, **(state | changes))  # type: ignore[arg-type]
-
-    def unknown_code(self, text: str) -> str:
-        """Object to running text that is not known."""
-        if DOWNLOAD in text:
-            self.findings.deny("downloaded code may not be run unseen: save it to a file and read it first")
-        self.findings.ask("what the shell executes is known only at run time: write it out")
-        return UNKNOWN
+        """Return a copy: what it assigns ends with it."""
+        return attrs.evolve(self, **({"variables": dict(self.variables)} | changes))  # type: ignore[arg-type]
 
     def variable(self, name: str) -> str:
         """Return the value of a variable; any word for those that are numbers or names."""
-        if name in table()["shell"]["words"]:
-            return STAR
-        return self.variables.get(name, CONTENT if _SECRET.fullmatch(name) else UNKNOWN)
+        return STAR if name in table()["shell"]["words"] else self.variables.get(name, UNKNOWN)
 
     def substitute(self, node: Node) -> str:
         """Follow the commands of ``$(…)`` or ``<(…)``; return their output."""
         text = text_of(node)
         if text.startswith("`") and "\\`" in text:
             return self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1]))
-        output = self.subshell()._sequence(node, "")
-        return CONTENT if re.match(r"\$\(\s*<", text) else output
+        return self.subshell()._sequence(node, "")
 
     def walk(self, node: Node, stdin: str) -> str:
         """Follow the commands of a syntax node; return what they print."""
@@ -122,67 +99,62 @@ class Shell:
             case "command_substitution" | "process_substitution":
                 self.substitute(node)
             case "for_statement":
-                return self._loop(node, stdin)
-            case "function_definition":
-                for redirect in node.children_by_field_name("redirect"):
-                    self._redirect(redirect)
-                if (name := node.child_by_field_name("name")) and (body := node.child_by_field_name("body")):
-                    self.functions[text_of(name)] = body
-            case "variable_assignment":
-                self._assignment(node, kept=True)
+                self._loop(node, stdin)
+            case "function_definition" if name := node.child_by_field_name("name"):
+                self.functions.add(text_of(name))
+                unknown = dict.fromkeys([*"123456789@*"], UNKNOWN)
+                self.subshell(variables=self.variables | unknown)._sequence(node, UNKNOWN)
+            case "variable_assignment" if found := ASSIGNMENT.fullmatch(expand_text(node, self)):
+                self.assign(found[1], found[2])
             case "declaration_command":
                 for child in node.named_children:
-                    if child.type == "variable_assignment":
-                        self._assignment(child, kept=True)
-                    elif found := ASSIGNMENT.fullmatch(expand_text(child, self)):
+                    if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
                         self.assign(found[1], found[2])
-            case "unset_command" if any(text_of(child).startswith("GSD_") for child in node.named_children):
+            case "unset_command" if "GSD_" in text_of(node):
                 self.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
             case "file_redirect" | "herestring_redirect":
                 self._redirect(node)
-            case "comment" | "heredoc_body":
+            case "word" | "comment" | "heredoc_body":
                 pass
+            case "program" | "compound_statement" | "do_group":
+                return self._sequence(node, stdin)
             case "list" if (node.parent and node.parent.type == "list") or re.match(
                 "cd|mkdir", text_of(node)
             ):
                 # Of other lists, such as `test … && cd x`, the end may not run.
                 return self._sequence(node, stdin)
-            case "program" | "compound_statement" | "do_group":
-                return self._sequence(node, stdin)
             case _:
                 # Parts that may or may not run: after them, the folder may be the one before.
-                before = self.paths.folders
+                before = self.paths.folder
                 output = self._sequence(node, stdin)
-                self._enter(self.paths.folders, before)
+                if self.paths.folder != before:
+                    self._enter(None)
                 return output
-        return ""
+        return UNKNOWN
 
     def _sequence(self, node: Node, stdin: str) -> str:
-        outputs = [self.walk(child, stdin) for child in node.named_children]
-        return "\n".join(output.rstrip("\n") for output in outputs if output)
+        return "\n".join([self.walk(child, stdin) for child in node.named_children])
 
-    def _loop(self, node: Node, stdin: str) -> str:
+    def _loop(self, node: Node, stdin: str) -> None:
         name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        given = node.children_by_field_name("value")
-        values = [word for child in given for word in expand(child, self)] if given else [self.variable("@")]
-        if len(values) > MAX_ITERATIONS:
-            values = [*values[:MAX_ITERATIONS], UNKNOWN]
-        before = self.paths.folders
-        output = ""
-        for value in values if name and body else ():
-            self.variables[text_of(name)] = value if known(value) else UNKNOWN  # type: ignore[arg-type]
-            output = self.walk(body, stdin)  # type: ignore[arg-type]
-        self._enter(self.paths.folders, before)
-        return output
+        values = [word for child in node.children_by_field_name("value") for word in expand(child, self)]
+        if len(values) > MAX_ITERATIONS or not all(map(known, values)):
+            values = [*filter(known, values[:MAX_ITERATIONS]), UNKNOWN]
+        before = self.paths.folder
+        for value in values or [UNKNOWN]:
+            if name and body:
+                self.variables[text_of(name)] = value
+                self.walk(body, stdin)
+        if self.paths.folder != before:
+            self._enter(None)
 
     def _redirected(self, node: Node, stdin: str) -> str:
         followers: list[Node] = []
-        writes = False
         redirects = node.children_by_field_name("redirect")
         for redirect in redirects:
             if redirect.type == "heredoc_redirect":
                 # What follows the operator on its line, `| sh` or more words, is in this node.
-                stdin = body_of(redirect, self.bodies, self)
+                stdin = body_of(redirect, self)
                 inner = [
                     child for child in redirect.named_children if not re.match("heredoc|file_d", child.type)
                 ]
@@ -191,9 +163,7 @@ class Shell:
             else:
                 # The parser counts words behind `< file` as further files; they are arguments.
                 followers += redirect.children_by_field_name("destination")[1:]
-                wrote, text = self._redirect(redirect)
-                writes |= wrote
-                stdin = text if text is not None else stdin
+                stdin = self._redirect(redirect) or stdin
         body = node.child_by_field_name("body")
         commands = [child for child in followers if child.type in ("pipeline", "list", "command")]
         output = ""
@@ -203,41 +173,27 @@ class Shell:
             output = self.walk(body, stdin)
         for child in commands:
             output = self.walk(child, output if child.type == "pipeline" else "")
-        return "" if writes else output
+        return output
 
-    def _redirect(self, node: Node) -> tuple[bool, str | None]:
-        """Check a redirection; return whether it takes the output, and the input that it gives, if any."""
+    def _redirect(self, node: Node) -> str:
+        """Check a redirection; return the input that it gives, if any."""
         if node.type == "herestring_redirect":
-            return False, "\n".join(expand_text(child, self) for child in node.named_children)
+            return "\n".join(expand_text(child, self) for child in node.named_children)
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
-        descriptor = next((text_of(child) for child in node.children if child.type == "file_descriptor"), "")
         given = node.children_by_field_name("destination")[:1]
         for target in [word for child in given for word in expand(child, self)]:
             if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
-                return False, None
+                return ""
             if target.startswith(("/dev/tcp/", "/dev/udp/")):
-                if not _LOCAL.match(target):
-                    self.findings.outward("it connects to another machine")
-                return False, UNKNOWN
+                check_address(self.findings, target.split("/")[3])
+                return UNKNOWN
             if operator.startswith("<") and operator != "<>":
                 self.findings.add(self.paths.check_read(target))
-                text = target.removeprefix("/dev/fd/")
-                return False, text if text != target else CONTENT
+                return UNKNOWN
             self.findings.add(self.paths.check_write(target))
             if not self.writable and not target.startswith("/dev/"):
                 self.findings.written.append(f"it writes {target!r}")
-        return descriptor in ("", "1", "&") and bool(given), None
-
-    def _assignment(self, node: Node, *, kept: bool) -> None:
-        left = text_of(node).partition("=")[0]
-        name = left.removesuffix("+").partition("[")[0]
-        value = node.child_by_field_name("value")
-        text = ""
-        if value is not None and value.type == "array":
-            text = " ".join(word for child in value.named_children for word in expand(child, self))
-        elif value is not None:
-            text = expand_text(value, self)
-        self.assign(name, self.variable(name) + text if left.endswith("+") else text, kept=kept)
+        return ""
 
     def assign(self, name: str, value: str, *, kept: bool = True) -> None:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
@@ -249,18 +205,24 @@ class Shell:
         if any(fnmatchcase(name, each) for each in special["running"]) and value not in special["pagers"]:
             self.findings.ask(f"{name} can run arbitrary commands")
             self.run_text(value)
+        if re.search(r"(?i)(?:_|^)(?:index|registry)(?:_url)?$", name):
+            check_address(self.findings, value, index=True)
+        if name in special["hosts"]:
+            check_address(self.findings, value)
+        check_database(self.findings, value)
 
     def _command(self, node: Node, stdin: str, more: Sequence[Node] = ()) -> str:
         name = node.child_by_field_name("name")
         words = expand(name, self) if name else []
         for redirect in node.children_by_field_name("redirect"):
-            text = self._redirect(redirect)[1]
-            stdin = text if text is not None else stdin
+            stdin = self._redirect(redirect) or stdin
         for child in [*node.children_by_field_name("argument"), *more]:
             words += expand(child, self)
         for child in node.named_children:
-            if child.type == "variable_assignment":
-                self._assignment(child, kept=not words)
+            if found := child.type == "variable_assignment" and ASSIGNMENT.fullmatch(
+                expand_text(child, self)
+            ):
+                self.assign(found[1], found[2], kept=not words)
             elif child.type in ("subshell", "ERROR"):
                 self.walk(child, "")
         while not node.next_sibling and node.parent and node.parent.type == "list":
@@ -271,7 +233,7 @@ class Shell:
     def run(
         self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
     ) -> str:
-        """Follow one command; return its output.
+        """Follow one command; return its output, if that is literal.
 
         *installs*: an unknown program is one of the project's environment or of a package registry.
         *guarded*: what follows runs only if this succeeds.
@@ -283,37 +245,22 @@ class Shell:
             return ""
         first, arguments = words[0], list(words[1:])
         base = first.rpartition("/")[2]
-        hidden = (first and not base) or not known(first) or is_pattern(base)
-        if hidden and not entry_of("kinds", base):
-            self.findings.ask("the program is known only at run time: write it out")
+        if ((first and not base) or not known(first) or STAR in base) and not entry_of("kinds", base):
+            self.findings.hidden("the program is known only at run time: write it out")
             return UNKNOWN
         if match := ASSIGNMENT.fullmatch(first):
             self.assign(match[1], match[2], kept=len(words) == 1)
             return self.run(arguments, stdin)
-        if first in self.functions:
-            return self._call(first, arguments, stdin)
-        match base.lower().removesuffix(".exe"):
-            case "cd" | "pushd" | "popd" as name:
-                self._change_folder(name, arguments, guarded=guarded)
-                return ""
-            case "read" | "mapfile" | "readarray":
-                line = stdin.strip("\n")
-                self.variables |= dict.fromkeys(arguments, line if line and "\n" not in line else UNKNOWN)
-                return ""
-            case "set" if "--" in arguments:
-                self.variables["@"] = " ".join(arguments[arguments.index("--") + 1 :])
-                return ""
-            case name:
-                return check_command(self, first, name, arguments, stdin, installs=installs)
-
-    def _call(self, name: str, arguments: Sequence[str], stdin: str) -> str:
-        """Follow a function of the command line."""
-        parameters = {str(n): word for n, word in enumerate(arguments, 1)}
-        values = self.variables | parameters | {"@": " ".join(arguments), "*": " ".join(arguments)}
-        inner = attrs.evolve(self, variables=values, depth=self._deeper())
-        output = inner.walk(self.functions[name], stdin)
-        self.paths = inner.paths
-        return output
+        name = base.lower().removesuffix(".exe")
+        if name in ("cd", "pushd", "popd"):
+            self._change_folder(name, arguments, guarded=guarded)
+        elif name in ("read", "mapfile", "readarray"):
+            self.variables |= dict.fromkeys(
+                arguments, stdin if "\n" not in stdin.strip("\n") and stdin else UNKNOWN
+            )
+        elif first not in self.functions:
+            check_command(self, first, name, arguments, stdin, installs=installs)
+        return output_of(self, name, arguments, stdin)
 
     def _deeper(self) -> int:
         if self.depth >= MAX_DEPTH:
@@ -321,23 +268,19 @@ class Shell:
         return self.depth + 1
 
     def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
-        target = next((word for word in arguments if not word.startswith("-") or word == "-"), "")
-        if program == "popd" or not known(target) or target == "-" or is_pattern(target):
-            self._enter()
-            return
-        where = target or str(self.paths.home)
-        if name := self.paths.protected_name(where):
+        target = next((word for word in arguments if word[:1] != "-" or word == "-"), str(self.paths.home))
+        where = None
+        if program != "popd" and known(target) and target != "-" and STAR not in target:
             # An agent's shell may keep the folder for its next command, which is then checked as if it
             # ran in the project's root.
-            self.findings.deny(f"agents may not change into {name}")
-        before = self.paths.folders or ((self.paths.tree,) if where.startswith("/") else ())
-        objections = [self.paths.check_read_path(where, cwd) for cwd in before]
-        self.findings.add(objections[0] if objections and all(objections) else None)
-        found = tuple(self.paths.resolved(where, cwd) for cwd in before)
+            if name := self.paths.protected_name(target):
+                self.findings.deny(f"agents may not change into {name}")
+            if self.paths.folder or target.startswith("/"):
+                self.findings.add(self.paths.check_read_path(target))
+                where = self.paths.resolved(target)
         # Without the folder, the command fails and the shell stays where it is.
-        self._enter(found, () if guarded or all(folder.is_dir() for folder in found) else before)
+        self._enter(where if where and (guarded or where.is_dir()) else None)
 
-    def _enter(self, folders: tuple[Path, ...] = (), others: tuple[Path, ...] = ()) -> None:
-        """Continue in one of *folders*, or of *others* if those are known; without any, in an unknown one."""
-        merged = tuple(dict.fromkeys([*folders, *others]))[:8] if folders else ()
-        self.paths = attrs.evolve(self.paths, folders=merged)
+    def _enter(self, folder: Path | None) -> None:
+        """Continue in a folder; ``None`` if it is known only at run time."""
+        self.paths = attrs.evolve(self.paths, folder=folder)

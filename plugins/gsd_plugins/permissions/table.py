@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -52,6 +52,6 @@ def base_name(program: str) -> str:
     return plain if entry_of("kinds", plain) else name
 
 
-def only_help(words: list[str]) -> bool:
+def only_help(words: Sequence[str]) -> bool:
     """Whether a program is called for its help or version only."""
     return len(words) == 1 and words[0] in ("--help", "-h", "--version", "-V", "help", "version")

@@ -79,7 +79,7 @@ class RehearsalSettings:
     *overloaded*. *cli*: whether the real Claude Code takes part; without it a rehearsal takes seconds.
     """
 
-    script: str = setting("", flag="--script", help="rehearse what this scenario file says")
+    script: Path | None = setting(None, flag="--script", help="rehearse what this scenario file says")
     cli: bool = setting(True, help="whether the real Claude Code takes part in a rehearsal", harmless=True)
     phases: int = setting(0, help="number of phases in the roadmap", harmless=True)
     here: bool = setting(
@@ -100,7 +100,7 @@ class RehearsalSettings:
     def __attrs_post_init__(self) -> None:
         """Read the file, once: later, an agent could have changed it."""
         if self.script:
-            self._file.append(read_scenario(Path(self.script)))
+            self._file.append(read_scenario(self.script))
 
     @property
     def file(self) -> ScenarioFile | None:

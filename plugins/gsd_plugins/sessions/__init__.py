@@ -18,6 +18,7 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import ShieldedTasks as ShieldedTasks
+from .source import Source as Source
 from .starting import CommandRefused as CommandRefused
 from .starting import refusal as refusal
 from .starting import run_gsd as run_gsd
@@ -35,17 +36,25 @@ MEGABYTE = 1_000_000
 @attrs.frozen(kw_only=True)
 class SessionsSettings:
     """*slots*: how many sessions run at once, at least 1; more wait. *plan_ahead*: how many phases may be
-    planned and not verified before a session plans another one. *keep_megabytes*: how much output is kept of
+    planned and not verified before a session plans another one. *park_seconds*: how long a session that only
+    waits for an answer keeps its slot if others wait for one. *keep_megabytes*: how much output is kept of
     each session. *keep_days*: for how long a session that has ended is kept; 0 keeps it until ``gsd rm``.
     """
 
     slots: int = setting(3)
     plan_ahead: int = setting(1)
+    park_seconds: int = setting(60)
     keep_megabytes: int = setting(64)
     keep_days: int = setting(30)
 
     def __attrs_post_init__(self) -> None:
-        for name, least in (("slots", 1), ("plan_ahead", 0), ("keep_megabytes", 1), ("keep_days", 0)):
+        for name, least in (
+            ("slots", 1),
+            ("plan_ahead", 0),
+            ("park_seconds", 1),
+            ("keep_megabytes", 1),
+            ("keep_days", 0),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}")
 
@@ -68,22 +77,13 @@ def commands() -> Iterable[click.Command]:
 class LocalHost:
     """Sessions as processes of this user on this machine."""
 
-    slots: int
-    keep_bytes: int
-    plan_ahead: int = 1
-    keep_days: int = 0
+    settings: SessionsSettings
 
     def start(self, request: SessionRequest) -> Session:
         """Start a session, or queue it if no slot is free."""
         from .host import start_session
 
-        return start_session(
-            request,
-            slots=self.slots,
-            keep_bytes=self.keep_bytes,
-            plan_ahead=self.plan_ahead,
-            keep_days=self.keep_days,
-        )
+        return start_session(request, self.settings)
 
     def stop(self, session: str) -> Session:
         """Ask a session to stop."""
@@ -101,13 +101,7 @@ class LocalHost:
 @implements(gsd_session_host)
 async def local_host() -> SessionHost | None:
     """Run sessions on this machine."""
-    chosen = settings_of(SessionsSettings)
-    return LocalHost(
-        slots=chosen.slots,
-        keep_bytes=chosen.keep_megabytes * MEGABYTE,
-        plan_ahead=chosen.plan_ahead,
-        keep_days=chosen.keep_days,
-    )
+    return LocalHost(settings_of(SessionsSettings))
 
 
 @implements(gsd_on_event)

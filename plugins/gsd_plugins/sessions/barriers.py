@@ -21,7 +21,7 @@ from gsd_core import PlanningError, normal_phase, phase_order
 
 from .registry import Row
 
-VERBS = ("run", "resume", "plan", "execute", "verify")
+VERBS = ("run", "resume", "discuss", "plan", "execute", "verify")
 GLOBAL_OPTIONS = ("-C", "-p", "--plugins-dir")
 """The options before the subcommand that take a value."""
 RANGES = ("--phases", "--only")

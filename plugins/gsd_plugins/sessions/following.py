@@ -21,13 +21,13 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Event, GsdError, NotFound, Session, remember_origin
+from gsd_core import Answer, Conflict, Event, GsdError, NotFound, Session, remember_origin, settings_of
 from gsd_core.project import Project
 
-from . import host
+from . import SessionsSettings, host
+from .barriers import work_of
 from .changes import Change, Changes, ShieldedTasks
 from .output import Chunk, end_of
-from .queue import settle_lost
 from .registry import ENDED, Registry, output_folder
 from .starting import start_session
 
@@ -66,6 +66,7 @@ class Harness:
     _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
     _registry: Registry | None = attrs.field(default=None, init=False)
     _sessions: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
@@ -143,10 +144,18 @@ class Harness:
     async def start(self, arguments: Sequence[str], project: Path) -> Session:
         """Start a session: *arguments* are those after ``gsd``, beginning with the subcommand.
 
-        The command checks everything first; raise ``CommandRefused`` if it refuses.
+        The command checks everything first; raise ``CommandRefused`` if it refuses. Raise ``Conflict`` if
+        another session continues the project's run already: whoever clicks twice wants one.
         """
-        session = await start_session(arguments, project)
-        await self.refresh()
+        async with self._starting:
+            await self.refresh()
+            root = await asyncio.to_thread(project.resolve)
+            others = [one for one in self.sessions() if one.project == root and not one.has_ended]
+            for other in others if arguments[0] == "resume" else ():
+                if work_of(other.command).does in ("run", "resume"):
+                    raise Conflict(f"session {other.id} ({other.state}) continues this project already")
+            session = await start_session(arguments, project)
+            await self.refresh()
         return self.session(session)
 
     async def stop(self, session: str) -> Session:
@@ -154,6 +163,11 @@ class Harness:
         found = await asyncio.to_thread(host.stop_session, session)
         await self.refresh()
         return found
+
+    async def pause(self, session: str, *, by: str) -> bool:
+        """Ask the run of the project to end after its current step; return whether one is active."""
+        project = self._find(session).project
+        return await self._reads.run(asyncio.to_thread(project.stop, by=by, after_step=True))
 
     async def remove(self, session: str) -> None:
         """Forget an ended session, and what it printed."""
@@ -259,7 +273,7 @@ class Harness:
             self._registry = Registry()
         is_due = time.monotonic() - self._settled > SETTLE_SECONDS
         if is_due:
-            settle_lost(self._registry)
+            host.settle(self._registry, settings_of(SessionsSettings))
             self._settled = time.monotonic()
         if is_due or self._version != self._registry.version():
             self._version = self._registry.version()

@@ -17,8 +17,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gsd_core import Conflict, Session, SessionRequest, UserError, refuse_agents, signal_process, state_folder
+import attrs
 
+from gsd_core import (
+    Conflict,
+    Session,
+    SessionRequest,
+    UserError,
+    refuse_agents,
+    settings_of,
+    signal_process,
+    state_folder,
+)
+
+from . import SessionsSettings
 from .barriers import phases_of, will_be_possible
 from .output import Chunk, read_output
 from .queue import settle_lost
@@ -29,71 +41,80 @@ POLL_SECONDS = 0.02
 RUNNER_LOG = "runner.log"
 
 
-def start_session(
-    request: SessionRequest, *, slots: int, keep_bytes: int, plan_ahead: int = 1, keep_days: int = 0
-) -> Session:
+def start_session(request: SessionRequest, settings: SessionsSettings) -> Session:
     """Add a session and start its runner; return it as soon as it is known whether it starts or waits.
 
     The runner inherits this process's environment: credentials are never written to disk. Sessions that
-    ended more than *keep_days* ago are removed; 0 keeps them. Raise ``UserError`` if the request cannot be
-    done yet, and no other session of the project is going to do what is missing.
+    ended too long ago are removed. Raise ``UserError`` if the request cannot be done yet, and no other
+    session of the project is going to do what is missing.
     """
     refuse_agents("start a session")
     with Registry() as registry:
-        if keep_days:
-            remove_old(registry, timedelta(days=keep_days))
+        settle(registry, settings)
+        if settings.keep_days:
+            remove_old(registry, timedelta(days=settings.keep_days))
         project = request.project.resolve()
         if request.not_yet:
             _check_possible(registry, request, project)
         session = registry.add(project=project, folder=request.folder.absolute(), command=request.arguments)
-        try:
-            _start_runner(session.id, slots=slots, keep_bytes=keep_bytes, plan_ahead=plan_ahead)
-        except (OSError, subprocess.CalledProcessError) as error:
-            said = _last_words(session.id) or getattr(error, "strerror", None) or str(error)
-            reason = f"cannot start its process: {said}"
-            with suppress(RegistryError):
-                registry.end(session.id, "failed", exit_code=None, reason=reason)
-            raise UserError(f"session {session.id}: {reason}") from error
+        _start_runner(registry, session.id, settings)
         latest = time.monotonic() + START_SECONDS
         while _is_undecided(registry.get(session.id)) and time.monotonic() < latest:
             time.sleep(POLL_SECONDS)
         return registry.get(session.id).session
 
 
+def settle(registry: Registry, settings: SessionsSettings) -> None:
+    """Mark the sessions whose processes are gone as failed; those in the queue survive a restart.
+
+    Their new runners inherit this process's environment, so an agent that only looks gives them none.
+    """
+    settle_lost(registry)
+    for row in registry.all(("idle", *ACTIVE)):
+        if row.is_from_before_restart:
+            with suppress(UserError):
+                refuse_agents("start a session")
+                _start_runner(registry, row.session.id, settings)
+
+
 def _check_possible(registry: Registry, request: SessionRequest, project: Path) -> None:
     """Raise ``UserError`` unless sessions of the project are going to do what is missing."""
-    settle_lost(registry)
     others = [row for row in registry.all(("idle", *ACTIVE)) if row.session.project == project]
     if not will_be_possible(request.arguments, others, phases_of(project)):
         raise UserError(request.not_yet, hint=request.hint)
 
 
-def _start_runner(session: str, **options: int) -> None:
+def _start_runner(registry: Registry, session: str, settings: SessionsSettings) -> None:
+    """Start the process that owns the session; raise ``UserError`` if it does not start."""
     folder = output_folder(session)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = [sys.executable, "-P", "-m", "gsd_plugins.sessions.runner", session]
-    command += ["--slots", str(options["slots"]), "--keep", str(options["keep_bytes"])]
-    command += ["--plan-ahead", str(options["plan_ahead"])]
-    with (folder / RUNNER_LOG).open("wb") as log:
-        # The runner continues in a child of this process, which is nobody's child then.
-        subprocess.run(
-            command,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            # A relative path would be another folder there.
-            env={**os.environ, "GSD_STATE_DIR": str(state_folder().absolute())},
-            start_new_session=True,
-        )
-
-
-def _last_words(session: str) -> str:
-    with suppress(OSError):
-        said = (output_folder(session) / RUNNER_LOG).read_text("utf-8", "replace").strip().splitlines()
-        return said[-1] if said else ""
-    return ""
+    command.append(json.dumps(attrs.asdict(settings)))
+    said = ""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (folder / RUNNER_LOG).open("w+b") as log:
+            # The runner continues in a child of this process, which is nobody's child then.
+            done = subprocess.run(
+                command,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                # A relative path would be another folder there.
+                env={**os.environ, "GSD_STATE_DIR": str(state_folder().absolute())},
+                start_new_session=True,
+            )
+            log.seek(0)
+            said = log.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        if done.returncode == 0:
+            return
+    except OSError as error:
+        said = error.strerror or str(error)
+    reason = f"cannot start its process: {said}"
+    with suppress(RegistryError):
+        registry.end(session, "failed", exit_code=None, reason=reason)
+    raise UserError(f"session {session}: {reason}")
 
 
 def _is_undecided(row: Row) -> bool:
@@ -104,7 +125,7 @@ def _is_undecided(row: Row) -> bool:
 def list_sessions(*, everything: bool = True) -> list[Session]:
     """Return the sessions, oldest first; those whose processes are gone are marked as failed before."""
     with Registry() as registry:
-        settle_lost(registry)
+        settle(registry, settings_of(SessionsSettings))
         return [row.session for row in registry.all() if everything or row.session.state not in ENDED]
 
 

@@ -15,7 +15,7 @@ import click
 from gsd_core import GsdError, Session, dollars_text, safe_text
 from gsd_core.project import Project
 
-HEADINGS = ("session", "state", "slot", "since", "cost", "project", "command")
+HEADINGS = ("session", "state", "slot", "for", "ended", "cost", "project", "command")
 NARROW = 80
 """With fewer columns, a table would have no space for the command."""
 MAX_PROJECT = 20
@@ -28,7 +28,7 @@ def print_sessions(sessions: Sequence[Session]) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     now = datetime.now(UTC)
     statuses: dict[str, Mapping[str, Any]]
-    statuses = {one.id: {} if one.has_ended else _status_of(one) for one in sessions}
+    statuses = {one.id: _status_of(one) for one in sessions}
     last = {one.project: one.id for one in sorted(sessions, key=lambda one: one.created)}
     details = {
         one.id: _details(one, statuses[one.id], is_last=last[one.project] == one.id) for one in sessions
@@ -56,8 +56,9 @@ def _print_table(rows: Sequence[tuple[str, ...]], width: int) -> None:
 
 
 def _print_block(cells: tuple[str, ...], details: Sequence[str], width: int) -> None:
-    name, state, _, since, _, project, command = cells
-    rest = _short(f"{since} {project}", width - len(name + state) - 2)
+    name, state, _, age, ended, cost, project, command = cells
+    about = [age, project, cost if cost != "-" else "", f"ended {ended}" if ended != "-" else ""]
+    rest = _short(" ".join(filter(None, about)), width - len(name + state) - 2)
     click.echo(f"{name} {_styled(state, state)} {rest}")
     click.echo(f"  {_short(command, width - 2)}")
     for line in details:
@@ -65,14 +66,17 @@ def _print_block(cells: tuple[str, ...], details: Sequence[str], width: int) -> 
 
 
 def _cells(session: Session, status: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
-    began = session.ended or session.started or session.created
-    cost: Mapping[str, Any] = status.get("cost") or {}
+    began, end = session.started or session.created, session.ended or now
+    # The status is that of the project's last run; an earlier session may have worked on another one.
+    is_shown = session.run == status.get("run")
+    cost: Mapping[str, Any] = status.get("cost") or {} if is_shown else {}
     dollars: str | None = cost.get("dollars")
     return (
         session.id,
         "waiting" if session.state == "waiting_checkpoint" else session.state,
         str(session.slot or "-"),
-        _age(now - began),
+        _age(end - began),
+        f"{session.ended.astimezone():%b %d %H:%M}" if session.ended else "-",
         dollars_text(dollars) if dollars else "-",
         _short(session.project.name, MAX_PROJECT),
         _short(shlex.join(session.command), MAX_TEXT),

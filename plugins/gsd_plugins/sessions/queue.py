@@ -7,6 +7,7 @@ decision of one at a time.
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime, timedelta
 
 from gsd_core import SessionState, boot_id
@@ -17,8 +18,6 @@ from .registry import ACTIVE, Registry, Row
 NO_RUNNER = timedelta(minutes=1)
 """How long a session may be without a runner: whoever started it may have been killed in between."""
 
-KILLED = "its process was killed; continue with: gsd resume --bg"
-RESTARTED = "the machine was restarted; continue with: gsd resume --bg"
 NEVER_STARTED = "whoever started it was killed before it had a process"
 
 
@@ -45,9 +44,12 @@ def _why_lost(row: Row) -> str:
     if not row.runner:
         is_new = abs(datetime.now(UTC) - row.session.created) < NO_RUNNER
         return "" if is_new else NEVER_STARTED
-    if row.runner_lives or row.process_lives:
+    if row.runner_lives or row.process_lives or row.is_from_before_restart:
         return ""
-    return KILLED if row.boot == boot_id() else RESTARTED
+    what = "its process was killed" if row.boot == boot_id() else "the machine was restarted"
+    where = shlex.quote(str(row.session.project))
+    way_out = f"continue with: gsd -C {where} resume --bg" if row.session.started else "start it again"
+    return f"{what}; {way_out}"
 
 
 def gate(registry: Registry, row: Row, plan_ahead: int) -> str:

@@ -89,6 +89,11 @@ class Row:
         return is_process(self.session.pid, self.pid_started, self.boot)
 
     @property
+    def is_from_before_restart(self) -> bool:
+        """Whether the machine was restarted while it had no slot: it was queued, or waited for an answer."""
+        return bool(self.runner) and self.boot != boot_id() and not (self.session.has_ended or self.is_active)
+
+    @property
     def is_active(self) -> bool:
         """Whether it has a slot."""
         return self.session.state in ACTIVE and self.session.slot > 0

@@ -1,4 +1,4 @@
-"""The process that owns one session: ``python -m gsd_plugins.sessions.runner ID --slots N …``.
+"""The process that owns one session: ``python -m gsd_plugins.sessions.runner ID SETTINGS``.
 
 It waits for a slot, runs the session's command in a terminal of its own, and records how it ended. It is no
 child of the command that started it, so that a session outlives the terminal, ``gsd serve``, and everything
@@ -11,18 +11,22 @@ been closed: with SIGHUP, and everything recorded.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import select
 import signal
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 
 import attrs
 
 from gsd_core import GsdError, SessionState, UserError, boot_id, process_start
 from gsd_core.project import Project
 
+from . import MEGABYTE, SessionsSettings
+from .barriers import Work, work_of
 from .own_row import OwnRow
 from .queue import gate, settle_lost, take_slot
 from .registry import Registry, RegistryError
@@ -47,9 +51,7 @@ def main(arguments: list[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="gsd session runner")
     parser.add_argument("session")
-    parser.add_argument("--slots", type=int, required=True)
-    parser.add_argument("--keep", type=int, required=True)
-    parser.add_argument("--plan-ahead", type=int, default=1)
+    parser.add_argument("settings", type=lambda text: SessionsSettings(**json.loads(text)))
     options = parser.parse_args(arguments)
     # Until somebody can take them. A signal that arrives while the runner starts would kill it otherwise.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -63,13 +65,15 @@ def main(arguments: list[str]) -> int:
         with registry.transaction():
             if row.read().session.has_ended:
                 raise UserError(f"session {options.session} has ended before it began")
+            if row.read().runner_lives:  # after a restart, two commands may give it one at the same time
+                os.write(ready, READY)
+                return 0
             mine = {"runner": os.getpid(), "runner_started": process_start(os.getpid()), "boot": boot_id()}
             registry.update(options.session, **mine)
         os.write(ready, READY)
         os.close(ready)
-        runner = Runner(row=row, slots=options.slots, keep_bytes=options.keep, plan_ahead=options.plan_ahead)
         try:
-            runner.run()
+            Runner(row=row, settings=options.settings).run()
         except BaseException as error:
             row.end("failed", exit_code=None, reason=f"its runner failed: {type(error).__name__}: {error}")
             raise
@@ -114,17 +118,23 @@ class Runner:
     """A session from the queue to its end."""
 
     row: OwnRow
-    slots: int
-    keep_bytes: int
-    plan_ahead: int
+    settings: SessionsSettings
     _wakeup: Wakeup = attrs.field(factory=Wakeup.install, init=False)
 
     def run(self) -> None:
         """Run the command; again, if it had to end because nobody could answer, once somebody has."""
+        # One that waited without a process when the machine was restarted.
+        if self.row.read().session.state == "waiting_checkpoint" and not self._wait_for_answer():
+            return
         while self._wait_for_slot():
-            terminal = SessionTerminal(row=self.row, wakeup=self._wakeup, keep_bytes=self.keep_bytes)
+            terminal = SessionTerminal(
+                row=self.row,
+                wakeup=self._wakeup,
+                keep_bytes=self.settings.keep_megabytes * MEGABYTE,
+                is_to_park=self._is_to_park,
+            )
             status = terminal.run()
-            if not self._is_parked(status):
+            if not self._is_parked(status, was_asked=terminal.was_parked):
                 self._record_end(status, terminal.lost_output)
                 return
             if not self._wait_for_answer():
@@ -152,7 +162,8 @@ class Runner:
 
     def _try_to_start(self) -> str:
         registry, row = self.row.registry, self.row.read()
-        return gate(registry, row, self.plan_ahead) or take_slot(registry, self.row.session, self.slots)
+        waits = gate(registry, row, self.settings.plan_ahead)
+        return waits or take_slot(registry, self.row.session, self.settings.slots)
 
     def _say(self, reason: str) -> None:
         if self.row.read().session.reason != reason:
@@ -172,15 +183,40 @@ class Runner:
             self.row.end("stopped", exit_code=None, reason=reason)
         return found.stop_asked
 
-    def _is_parked(self, status: int) -> bool:
-        """Whether the command ended because of an open question; then the slot is for another session."""
-        if status != NOBODY_ANSWERED or self.row.read().stop_asked:
+    def _is_to_park(self) -> bool:
+        """Whether the session only waits for an answer, for some time now, and others wait for its slot."""
+        with suppress(GsdError, OSError):
+            row, registry = self.row.read(), self.row.registry
+            if row.session.state != "waiting_checkpoint" or work_of(row.session.command) == Work():
+                return False
+            queued = [other for other in registry.all(["idle"]) if not other.gate]
+            if registry.count_active() < self.settings.slots or all(
+                other.session.project == row.session.project for other in queued
+            ):
+                return False
+            with closing(Project(row.session.project)) as project:
+                project.poll(backlog=0)
+                status = project.status()
+            open_ones = [one for one in status["questions"] if not one["answer_given"]]
+            limit = datetime.now(UTC) - timedelta(seconds=self.settings.park_seconds)
+            steps = {one["step"] for one in open_ones if datetime.fromisoformat(one["asked_at"]) < limit}
+            return bool(steps) and all(
+                step["status"] != "running" or step["id"] in steps for step in status["active_steps"]
+            )
+        return False
+
+    def _is_parked(self, status: int, *, was_asked: bool) -> bool:
+        """Whether the command ended because of an open question; then the slot is for another session.
+
+        *was_asked*: this runner asked it to end, because others wait for the slot.
+        """
+        if not (was_asked or status == NOBODY_ANSWERED) or status == 0 or self.row.read().stop_asked:
             return False
-        project = Project(self.row.read().session.project)
-        question = _open_question(project)
-        project.close()
+        with closing(Project(self.row.read().session.project)) as project:
+            question = _open_question(project)
         if not question:
             return False
+        why = "its slot is for others until then" if was_asked else "nobody could answer"
         self.row.save(
             state="waiting_checkpoint",
             slot=0,
@@ -188,14 +224,13 @@ class Runner:
             pid_started="",
             control="",
             checkpoint=question,
-            reason="nobody could answer; it continues when the question is answered",
+            reason=f"{why}; it continues when the question is answered",
         )
         return True
 
     def _wait_for_answer(self) -> bool:
         """Wait until the open questions are answered, from wherever, and return true; or false at the end."""
-        project = Project(self.row.read().session.project)
-        try:
+        with closing(Project(self.row.read().session.project)) as project:
             while not self._is_stopped("stopped while it waited for an answer"):
                 with suppress(GsdError, OSError):
                     question = _open_question(project)
@@ -211,8 +246,6 @@ class Runner:
                 if self._wakeup.wait(ANSWER_SECONDS):
                     self._stop()
             return False
-        finally:
-            project.close()
 
     def _record_end(self, status: int, lost_output: str) -> None:
         code = status if status >= 0 else 128 - status

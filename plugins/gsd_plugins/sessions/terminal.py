@@ -15,7 +15,7 @@ import struct
 import tempfile
 import termios
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,8 @@ READ_BYTES = 1 << 16
 COLUMNS, ROWS = 120, 40
 """The size of the terminal until somebody who watches it has another one."""
 TICK_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+"""How often it is asked whether the session is to make room for others."""
 KILL_SECONDS = 120.0
 """How long a session that was asked to stop may take; a step that is being committed is finished first."""
 DRAIN_SECONDS = 2.0
@@ -52,12 +54,18 @@ NOT_PASSED_ON = ("COLUMNS", "LINES", "TMUX", "TMUX_PANE", "STY", "WINDOWID", "SS
 
 @attrs.define(kw_only=True)
 class SessionTerminal:
-    """One run of a session's command: its terminal, its output and its control socket."""
+    """One run of a session's command: its terminal, its output and its control socket.
+
+    *is_to_park*: whether the command is to end although nobody has stopped it; then *was_parked* is true.
+    """
 
     row: OwnRow
     wakeup: Wakeup
     keep_bytes: int
+    is_to_park: Callable[[], bool] = bool
     lost_output: str = ""
+    was_parked: bool = False
+    _looked_at: float = attrs.field(factory=time.monotonic, init=False)
     _selector: selectors.BaseSelector = attrs.field(factory=selectors.DefaultSelector, init=False)
     _master: int = attrs.field(default=-1, init=False)
     _pid: int = attrs.field(default=0, init=False)
@@ -145,6 +153,11 @@ class SessionTerminal:
             self._reap()
             self.row.check()
             now = time.monotonic()
+            if self._status is None and not self._stop_at and now > self._looked_at + LOOK_SECONDS:
+                self._looked_at = now
+                if self.is_to_park():
+                    self.was_parked = True
+                    self._end_command()
             if self._stop_at and now > self._stop_at and self._status is None:
                 os.kill(self._pid, signal.SIGKILL)  # our own child, which nobody else can have waited for
             if self._status is not None and (not events or now > self._ended_at + DRAIN_SECONDS):
@@ -212,9 +225,12 @@ class SessionTerminal:
         """Ask the command to end: like ``gsd stop``, it finishes what it is writing."""
         if self._status is None:
             self.row.save(stop=1)
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGTERM)
-            self._stop_at = self._stop_at or time.monotonic() + KILL_SECONDS
+            self._end_command()
+
+    def _end_command(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGTERM)
+        self._stop_at = self._stop_at or time.monotonic() + KILL_SECONDS
 
     def _reap(self) -> None:
         if self._status is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -10,14 +9,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import Finding, Notice, RunInfo, implements, setting, settings_of
-from gsd_core.hookspecs import gsd_cli_commands, gsd_doctor, gsd_lifespan, gsd_links, gsd_settings
+from gsd_core import Notice, RunInfo, implements, setting, settings_of
+from gsd_core.hookspecs import gsd_cli_commands, gsd_lifespan, gsd_links, gsd_settings
 
 if TYPE_CHECKING:
     import click
-
-LIBRARIES = ("starlette", "uvicorn", "websockets")
-INSTALL = "install it with: pip install 'gsd-core[web]'"
 
 
 @attrs.frozen(kw_only=True)
@@ -41,20 +37,6 @@ def commands() -> Iterable[click.Command]:
     from . import cli
 
     yield cli.serve
-
-
-@implements(gsd_doctor)
-def check_libraries() -> Iterable[Finding]:
-    """Report whether the libraries of the extra are installed, if they are needed."""
-    if not settings_of(WebSettings).enabled:
-        return
-    missing = missing_libraries()
-    yield Finding(
-        name="web",
-        ok=not missing,
-        message=f"--web needs {missing}" if missing else "the page can be served",
-        fix=INSTALL if missing else "",
-    )
 
 
 @implements(gsd_lifespan)
@@ -84,8 +66,3 @@ async def _serving(run: RunInfo, port: int) -> AsyncGenerator[None]:
 
     async with serve_run(run, port):
         yield
-
-
-def missing_libraries() -> str:
-    """Return the libraries of the extra ``web`` that are not installed; empty if all are."""
-    return ", ".join(name for name in LIBRARIES if importlib.util.find_spec(name) is None)

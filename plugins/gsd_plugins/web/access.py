@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -21,18 +21,20 @@ from .folders import server_folder
 
 Scope: TypeAlias = Literal["read", "control"]
 TOKEN_BYTES = 32
+IS_TOKEN = attrs.validators.matches_re(r"[\w-]{43}")
+"""So many bytes in base64: what is kept in a file may have been edited."""
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 @attrs.frozen(kw_only=True, repr=False)
 class Tokens:
-    """The tokens of one start of a server: *control* may do everything, *read* only watch.
+    """The tokens of a server: *control* may do everything, *read* only watch.
 
     They have no ``repr``, so that no traceback or log shows them.
     """
 
-    control: str = attrs.field(factory=lambda: secrets.token_urlsafe(TOKEN_BYTES))
-    read: str = attrs.field(factory=lambda: secrets.token_urlsafe(TOKEN_BYTES))
+    control: str = attrs.field(factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), validator=IS_TOKEN)
+    read: str = attrs.field(factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), validator=IS_TOKEN)
 
     def scope_of(self, token: str) -> Scope | None:
         """Return what *token* allows, ``None`` if it is neither; both comparisons take the same time."""
@@ -120,19 +122,44 @@ def write_token_file(tokens: Tokens, url: str, port: int) -> Path:
 
     The file is replaced at once: another program never sees half of it, nor one that others may read.
     """
-    folder = server_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    path = folder / f"{port}.json"
+    path = server_folder() / f"{port}.json"
     data: dict[str, object] = {"url": url, "control": tokens.control, "read": tokens.read, "pid": os.getpid()}
     data["started"] = process_start(os.getpid())
-    descriptor, draft = tempfile.mkstemp(prefix=f".{port}-", dir=folder)
+    _write_private(path, data)
+    return path
+
+
+def tokens_for(port: int, *, keep: bool) -> Tokens:
+    """Return new tokens, or with *keep* those of the last server on *port* that kept them.
+
+    A server that does not keep its tokens makes those that were kept before invalid for good.
+    """
+    path = server_folder() / "kept" / f"{port}.json"
+    if not keep:
+        path.unlink(missing_ok=True)
+        return Tokens()
+    try:
+        return Tokens(**json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        tokens = Tokens()
+        _write_private(path, attrs.asdict(tokens))
+        return tokens
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{path} has no valid tokens", hint="remove it: the server makes new ones"
+        ) from error
+
+
+def _write_private(path: Path, data: Mapping[str, object]) -> None:
+    for folder in (server_folder(), path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    descriptor, draft = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(data, file, indent=2)
         file.write("\n")
     Path(draft).chmod(0o600)
     Path(draft).replace(path)
-    return path
 
 
 def remove_token_file(path: Path) -> None:

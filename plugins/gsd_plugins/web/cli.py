@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gsd_core import UserError, __version__, open_in_browser, settings_of
+from gsd_core import __version__, open_in_browser, settings_of
 
 if TYPE_CHECKING:
     from .site import Site
@@ -43,20 +43,20 @@ Examples:
     metavar="URL",
     help="also answer at this URL of a tunnel or proxy (repeatable)",
 )
+@click.option("--keep-token", is_flag=True, help="use the token of the last start with this option again")
 @click.option("--open", "open_it", is_flag=True, help="open the page in a browser")
-def serve(host: str, port: int, public_urls: tuple[str, ...], open_it: bool) -> None:
+def serve(host: str, port: int, public_urls: tuple[str, ...], keep_token: bool, open_it: bool) -> None:
     """Serve the dashboard and the MCP server of all sessions."""
-    from . import missing_libraries
     from .access import is_any_address
 
-    if missing := missing_libraries():
-        raise UserError(f"gsd serve needs {missing}", hint="install it with: pip install 'gsd-core[web]'")
     if is_any_address(host) and not public_urls:
         raise click.UsageError("--host for all addresses needs --public-url, the URL that browsers use")
-    sys.exit(asyncio.run(_serve(host, port, public_urls, open_it=open_it)))
+    sys.exit(asyncio.run(_serve(host, port, public_urls, keep_token=keep_token, open_it=open_it)))
 
 
-async def _serve(host: str, port: int, public_urls: tuple[str, ...], *, open_it: bool) -> int:
+async def _serve(
+    host: str, port: int, public_urls: tuple[str, ...], *, keep_token: bool, open_it: bool
+) -> int:
     from gsd_plugins.sessions import SessionsSettings, harness
 
     from .server import serving
@@ -69,7 +69,13 @@ async def _serve(host: str, port: int, public_urls: tuple[str, ...], *, open_it:
     async with (
         harness() as source,
         serving(
-            source, host=host, port=port, version=__version__, public_urls=public_urls, slots=slots
+            source,
+            host=host,
+            port=port,
+            version=__version__,
+            public_urls=public_urls,
+            slots=slots,
+            keep_token=keep_token,
         ) as running,
     ):
         if port and running.port != port:

@@ -15,8 +15,7 @@ from contextlib import suppress
 import attrs
 
 from gsd_core import Event, Session, redact_data
-
-from .source import Source
+from gsd_plugins.sessions import Source
 
 MAX_FRAME = 256
 """How many changes one frame has at most."""

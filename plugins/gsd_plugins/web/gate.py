@@ -87,7 +87,7 @@ class Gate:
             raise Refused(
                 401,
                 "the token is missing or wrong",
-                "open the URL that gsd serve printed; the token changes with each start",
+                "open the URL that gsd serve printed last; without --keep-token, each start has a new token",
             )
         if found.route is None:
             if found.methods:

@@ -7,10 +7,9 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from gsd_core import RunInfo, UserError, __version__
+from gsd_core import RunInfo, __version__
 from gsd_core.project import Project
 
-from . import INSTALL, missing_libraries
 from .server import serving
 from .single import SingleRun
 
@@ -20,8 +19,6 @@ HOST = "127.0.0.1"
 @asynccontextmanager
 async def serve_run(run: RunInfo, port: int) -> AsyncGenerator[None]:
     """Serve the page about *run* as long as the context is entered."""
-    if missing := missing_libraries():
-        raise UserError(f"--web needs {missing}", hint=INSTALL)
     async with (
         SingleRun(project=Project(run.project), run=run.id, pid=os.getpid()) as source,
         serving(source, host=HOST, port=port, version=__version__, mcp=False) as running,

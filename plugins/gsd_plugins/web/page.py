@@ -36,8 +36,9 @@ FOREVER = "public, max-age=31536000, immutable"
 
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}' 'strict-dynamic'; style-src 'self' 'nonce-{nonce}'; "
-    "img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types gsd"
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types gsd"
 )
 
 PLACEHOLDER = """<!doctype html>
@@ -48,7 +49,7 @@ PLACEHOLDER = """<!doctype html>
 
 
 async def show_page(site: Site, request: Request) -> Response:
-    """Return ``index.html`` with the nonce of this response."""
+    """Return the page."""
     from starlette.responses import Response
 
     nonce: str = request.scope["gsd"]["nonce"]

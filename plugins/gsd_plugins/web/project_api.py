@@ -19,7 +19,7 @@ MAX_EVENTS = 5000
 
 
 async def list_phases(site: Site, request: Request) -> Response:
-    """Return the phases with their steps and plans."""
+    """Return the phases of the milestone, with steps and plans."""
     session = request.path_params["session"]
     is_running = await _is_running(site, session)
     details = await _details(site, request)
@@ -27,7 +27,7 @@ async def list_phases(site: Site, request: Request) -> Response:
 
 
 async def show_phase(site: Site, request: Request) -> Response:
-    """Return one phase with its texts, evidence and commits."""
+    """Return one phase: context, plans, summaries, verification, evidence, commits."""
     session = request.path_params["session"]
     is_running = await _is_running(site, session)
     number = request.path_params["phase"]
@@ -46,12 +46,12 @@ async def _is_running(site: Site, session: str) -> bool:
 
 
 async def list_requirements(site: Site, request: Request) -> Response:
-    """Return the requirements with their evidence."""
+    """Return the requirements with plans, commits, checks and evidence."""
     return await answer(await (await _details(site, request)).requirements())
 
 
 async def list_commits(site: Site, request: Request) -> Response:
-    """Return the commits of the run."""
+    """Return the commits of the run, oldest first."""
     phase = request.query_params.get("phase", "")
     return await answer({"commits": await (await _details(site, request)).commits(phase)})
 
@@ -63,7 +63,7 @@ async def show_commit(site: Site, request: Request) -> Response:
 
 
 async def show_lines(site: Site, request: Request) -> Response:
-    """Return lines of a file of the project."""
+    """Return lines of a file of the project, such as those that evidence cites."""
     path = request.query_params.get("path", "")
     first = number_in(request, "first", default=1, lowest=1)
     last = number_in(request, "last", default=first + 199, lowest=1)
@@ -73,7 +73,7 @@ async def show_lines(site: Site, request: Request) -> Response:
 
 
 async def list_events(site: Site, request: Request) -> Response:
-    """Return a page of the events in the project's journal."""
+    """Return events of the project's journal after a position."""
     after = number_in(request, "after", default=0)
     limit = number_in(request, "limit", default=500, lowest=1, highest=MAX_EVENTS)
     last = number_in(request, "last", default=0, highest=MAX_EVENTS)
@@ -85,13 +85,13 @@ async def list_events(site: Site, request: Request) -> Response:
 
 
 async def show_cost(site: Site, request: Request) -> Response:
-    """Return what the run cost."""
+    """Return what the run cost, as gsd cost --json prints it."""
     by = request.query_params.get("by", "phase")
     return await answer(await (await _details(site, request)).cost(by))
 
 
 async def list_questions(site: Site, request: Request) -> Response:
-    """Return the open questions of the project, and those that are answered."""
+    """Return the open and the answered questions of the project's run."""
     session = request.path_params["session"]
     status = await site.source.status(session)
     answered = await site.details(session).answered()
@@ -99,7 +99,7 @@ async def list_questions(site: Site, request: Request) -> Response:
 
 
 async def list_panels(site: Site, request: Request) -> Response:
-    """Return what plugins show about the session's project."""
+    """Return what plugins show about the project, as gsd panels --json prints it; at most 30 seconds old."""
     root = site.source.session(request.path_params["session"]).project
     found = await site.panels.get(root)
     return await answer({"panels": found["panels"], "failures": found["failures"]})

@@ -53,7 +53,6 @@ class Route:
     policy: Policy
     handle: Handler
     name: str
-    about: str
     answer: Schema | None = None
     body: Schema | None = None
     query: tuple[Parameter, ...] = ()
@@ -66,6 +65,11 @@ class Route:
             for number, part in enumerate(PARAMETER.split(self.path))
         )
         object.__setattr__(self, "pattern", re.compile("".join(segments)))
+
+    @property
+    def about(self) -> str:
+        """What the route does, as its handler says it."""
+        return (self.handle.__doc__ or "").partition("\n")[0]
 
     @property
     def parameters(self) -> Sequence[str]:

@@ -128,6 +128,7 @@ def _sessions() -> dict[str, Schema]:
         "SessionInfo": obj(**position, session=ref("Session")),
         "SessionChanged": obj(session=ref("SessionRecord")),
         "Summary": _summary(),
+        "OutputLines": obj(lines=TEXTS, total=NUMBER),
         "OutputPage": obj(start=NUMBER, end=NUMBER, dropped=FLAG, ended=FLAG, text=TEXT),
     }
 
@@ -171,7 +172,8 @@ def _project() -> dict[str, Schema]:
 def _run() -> dict[str, Schema]:
     status = _printed("status")
     # Only the command reads them.
-    status["required"] = [name for name in status["required"] if name not in ("next", "workstreams")]
+    required = [name for name in status["required"] if name not in ("next", "workstreams")]
+    status = {**extended(status, dollars_today=TEXT), "required": [*required, "dollars_today"]}
     question = status["properties"]["questions"]["items"]
     cost = _printed("cost")
     return {
@@ -282,11 +284,15 @@ def _session() -> Schema:
 def _summary() -> Schema:
     status = _printed("status")["properties"]
     return obj(
-        **{name: status[name] for name in ("status", "idea", "agent", "progress", "cost")},
+        **{name: status[name] for name in ("status", "idea", "agent", "sandbox", "branch", "cost")},
         phases_total=NUMBER,
         phases_complete=NUMBER,
+        phases_planned=NUMBER,
         plans=COUNTS,
         questions=NUMBER,
+        waits_since=null(TIME),
+        answers_given=NUMBER,
+        dollars_today=TEXT,
         steps=arr(ref("ActiveStep")),
         budget=null(TEXT),
         reason=TEXT,

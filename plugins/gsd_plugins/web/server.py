@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from gsd_core import UserError
+from gsd_plugins.sessions import Source
 
-from .access import Addresses, Tokens, is_any_address, remove_token_file, write_token_file
+from .access import Addresses, is_any_address, remove_token_file, tokens_for, write_token_file
 from .gate import Gate
 from .site import Site
-from .source import Source
 from .stream import MAX_MESSAGE
 from .table import routes
 
@@ -77,13 +77,14 @@ async def serving(
     public_urls: Iterable[str] = (),
     slots: int | None = None,
     mcp: bool = True,
+    keep_token: bool = False,
 ) -> AsyncGenerator[Running]:
-    """Serve *source* as long as the context is entered."""
+    """Serve *source* as long as the context is entered; *keep_token*: the tokens of the last one."""
     import uvicorn
 
     taken = listen(host, port)
     number: int = taken.getsockname()[1]
-    tokens = Tokens()
+    tokens = tokens_for(number, keep=keep_token)
     site = Site(
         source=source,
         tokens=tokens,

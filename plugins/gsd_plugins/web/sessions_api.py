@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,16 @@ from gsd_plugins.sessions import store_idea
 from .errors import Refused
 from .feed import session_json
 from .site import Site, answer, body_of
-from .text import printed_text
+from .text import lines_with, printed_text
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
 MAX_OUTPUT = 1 << 20
+MAX_SEARCH = 200
+MAX_LINES = 2000
+"""How many lines a search returns."""
 MAX_STATUSES = 8
 """How many projects are read at once."""
 OPTIONS = {"agent": "--agent", "depth": "--depth", "model": "--model", "budget": "--max-budget-usd"}
@@ -42,7 +46,7 @@ async def show_server(site: Site, request: Request) -> Response:
 
 
 async def list_sessions(site: Site, request: Request) -> Response:
-    """Return all sessions with a summary of their runs."""
+    """Return all sessions, oldest first, with a summary of their runs."""
     # The position first: what changes while the sessions are read is sent after it.
     about = {"epoch": site.epoch, "number": site.feed.number}
     sessions = site.source.sessions()
@@ -90,8 +94,8 @@ def _problem(error: GsdError) -> str:
 
 
 SUMMARY = (
-    *("status", "idea", "agent", "progress", "plans", "phases_total", "phases_complete", "cost", "budget"),
-    *("reason", "exit", "waits_for", "started_at", "last_at"),
+    *("status", "idea", "agent", "sandbox", "branch", "plans", "phases_total", "phases_complete", "cost"),
+    *("dollars_today", "budget", "reason", "exit", "waits_for", "started_at", "last_at"),
 )
 """The fields of a status that are in a summary."""
 
@@ -99,15 +103,22 @@ SUMMARY = (
 def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
     if status["run"] is None:
         return None
+    asked = [one["asked_at"] for one in status["questions"] if not one["answer_given"]]
     return {
         **{name: status[name] for name in SUMMARY},
-        "questions": sum(not one["answer_given"] for one in status["questions"]),
+        "phases_planned": sum(bool(phase["plans"]["total"]) for phase in status["phases"]),
+        "questions": len(asked),
+        "waits_since": min(asked, default=None),
+        "answers_given": len(status["questions"]) - len(asked),
         "steps": status["active_steps"],
     }
 
 
 async def start_session(site: Site, request: Request) -> Response:
-    """Start a session, if the command for it agrees; what it refuses is answered with its hint."""
+    """Start a session; exactly one of idea, idea_file, resume, step and exec says what it does.
+
+    What the command for it refuses is answered with its hint.
+    """
     body = body_of(request)
     project = Path(body["project"])
     if not project.is_absolute():
@@ -144,12 +155,12 @@ def _arguments(body: Mapping[str, Any], sessions: Sequence[Session]) -> list[str
 
 
 async def stop_session(site: Site, request: Request) -> Response:
-    """Ask a session to stop."""
+    """Ask a session to stop; it finishes what it is writing."""
     return await answer({"session": session_json(await site.source.stop(request.path_params["session"]))})
 
 
 async def remove_session(site: Site, request: Request) -> Response:
-    """Forget an ended session."""
+    """Forget a session that has ended, and what it printed."""
     from starlette.responses import Response
 
     await site.source.remove(request.path_params["session"])
@@ -158,12 +169,12 @@ async def remove_session(site: Site, request: Request) -> Response:
 
 
 async def show_status(site: Site, request: Request) -> Response:
-    """Return the status of the session's project."""
+    """Return the status of the project's run, as gsd status --json prints it."""
     return await answer(await site.source.status(request.path_params["session"]), is_redacted=True)
 
 
 async def show_output(site: Site, request: Request) -> Response:
-    """Return a piece of what the session printed, as text."""
+    """Return what the session printed, as text without escape sequences. Cursors count bytes."""
     session = site.source.session(request.path_params["session"])
     cursor = number_in(request, "cursor", default=0, lowest=-(1 << 60))
     limit = number_in(request, "limit", default=256 << 10, lowest=1, highest=MAX_OUTPUT)
@@ -174,8 +185,27 @@ async def show_output(site: Site, request: Request) -> Response:
     return await answer({**about, "text": text})
 
 
+async def search_output(site: Site, request: Request) -> Response:
+    """Return the lines with a text in all that the session printed; the last ones, if they are many."""
+    session = site.source.session(request.path_params["session"]).id
+    wanted = request.query_params.get("text", "").strip().casefold()
+    if not 0 < len(wanted) <= MAX_SEARCH:
+        raise Refused(400, f"text: expected 1 to {MAX_SEARCH} characters")
+    end = number_in(request, "end", default=1 << 60)
+    found: deque[str] = deque(maxlen=MAX_LINES)
+    number = cursor = 0
+    while (chunk := await site.source.output(session, cursor, min(MAX_OUTPUT, end - cursor))).data:
+        # Lines are not cut, except for one that is as long as all of it.
+        data = chunk.data[: chunk.data.rfind(b"\n") + 1] or chunk.data
+        lines = await asyncio.to_thread(lines_with, data, wanted)
+        cursor = chunk.start + len(data)
+        number += len(lines)
+        found += lines
+    return await answer({"lines": list(found), "total": number})
+
+
 async def list_all_questions(site: Site, request: Request) -> Response:
-    """Return the open questions of all projects, each once, with the last session of the project.
+    """Return the open questions of all projects, each once, oldest first.
 
     Projects that cannot be read may have questions too, so they are listed with the reason.
     """

@@ -119,6 +119,11 @@ class SingleRun:
         await self._reads.run(asyncio.to_thread(self.project.stop, by=getpass.getuser()))
         return self._session
 
+    async def pause(self, session: str, *, by: str) -> bool:
+        """Ask the run to end after its current step."""
+        self.session(session)
+        return await self._reads.run(asyncio.to_thread(self.project.stop, by=by, after_step=True))
+
     async def remove(self, session: str) -> None:
         """Refuse: it has not ended."""
         raise Conflict(f"session {self.session(session).id} has not ended")

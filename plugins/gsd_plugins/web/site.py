@@ -17,6 +17,7 @@ import attrs
 
 from gsd_core import GsdError, redact_data, safe_text
 from gsd_core.project import Project
+from gsd_plugins.sessions import Source
 
 from .access import Addresses, Tokens
 from .errors import Refused, refused_by
@@ -24,7 +25,6 @@ from .feed import Feed
 from .folders import STATIC
 from .plugin_list import Panels, PluginList
 from .routes import Route
-from .source import Source
 from .text import clean
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ BEAT_SECONDS = 15.0
 
 
 async def stream_events(site: Site, request: Request) -> Response:
-    """Return the stream, from the change after the header ``Last-Event-ID`` on."""
+    """Return changes as server-sent events; continue with the header Last-Event-ID."""
     from starlette.responses import StreamingResponse
 
     named = request.query_params.get("session", "")

@@ -11,6 +11,7 @@ from gsd_core import safe_text
 UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]P_^X][^\x07\x1b]*\x1b?|[ -/]*)?$")
 """A sequence at the end of a text that may continue in the next piece."""
 MAX_UNFINISHED = 4096
+STYLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def clean(data: Any, safe: Callable[[str], str] = safe_text) -> Any:
@@ -45,6 +46,15 @@ def printed_text(data: bytes, *, is_last: bool) -> tuple[str, int]:
         used -= len(match[0].encode())
         text = text[: match.start()]
     return safe_text(text), used
+
+
+def lines_with(data: bytes, wanted: str) -> list[str]:
+    """Return the lines of what was printed that contain *wanted*, which is case-folded, without secrets."""
+    # Making a text safe takes 20 times as long, and most texts contain few lines that are searched for.
+    if wanted not in STYLE.sub("", data.decode("utf-8", "replace")).casefold():
+        return []
+    # Whoever may only see what is redacted must not find out the rest by searching.
+    return [line for line in printed_text(data, is_last=True)[0].split("\n") if wanted in line.casefold()]
 
 
 def _cut_character(data: bytes) -> int:

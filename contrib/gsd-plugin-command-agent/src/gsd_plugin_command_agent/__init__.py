@@ -34,12 +34,14 @@ async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
 @implements(gsd_doctor)
 def doctor() -> Iterable[Finding]:
     """Check that a command is configured and that its program exists."""
-    command = settings_of(CommandAgentSettings).command
+    configured = settings_of(CommandAgentSettings)
+    command = configured.command
     if not command:
         fix = 'set command in the section command_agent, for example ["codex", "exec", "-"]'
         yield Finding(name="command_agent", ok=False, message="no command is set", fix=fix)
     elif path := shutil.which(command[0]):
-        yield Finding(name="command_agent", ok=True, message=f"{command[0]!r} is {path}")
+        message = f"{command[0]!r} is {path}"
+        yield Finding(name="command_agent", ok=True, message=message, reports=configured.reports)
     else:
         message = f"{command[0]!r} is not on PATH"
         yield Finding(name="command_agent", ok=False, message=message, fix=f"install {command[0]}")

@@ -10,13 +10,14 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from gsd_core import Activity, AgentHost, AgentTask, Permanent, Place, Transient, setting
+from gsd_core import Activity, AgentHost, AgentTask, Permanent, Place, Transient, Unit, Usage, setting
 
 from .protocol import extract_message
 
@@ -46,9 +47,10 @@ class CommandAgentSettings:
     with the JSON schema) and ``{answer}`` (a file for the last message) are replaced; an argument
     whose placeholder has no value is left out. *read_only*: the command for tasks that may not change
     files; without it, *command* is used. *output*: ``json`` if standard output is one JSON document,
-    whose field *answer_key* (dotted) is the message. *environment*: names or patterns of additional
-    variables that the command gets. *folders*: what it may also read and write in a sandbox, such as the
-    folder with its login. *turns*: how often it is run for one task. *patience*: the time
+    whose field *answer_key* (dotted) is the message, and whose fields *input_tokens_key*,
+    *output_tokens_key* and *dollars_key* say what the run used. *environment*: names or patterns of
+    additional variables that the command gets. *folders*: what it may also read and write in a sandbox, such
+    as the folder with its login. *turns*: how often it is run for one task. *patience*: the time
     limit of one run; 0 leaves that to the core's limits. *transient_exits* and *transient_words*: exit
     codes, and words in its last lines, that make a failure transient.
     """
@@ -57,6 +59,9 @@ class CommandAgentSettings:
     read_only: tuple[str, ...] = setting(())
     output: Literal["text", "json"] = setting("text")
     answer_key: str = setting("")
+    input_tokens_key: str = setting("")
+    output_tokens_key: str = setting("")
+    dollars_key: str = setting("")
     environment: tuple[str, ...] = setting(())
     folders: tuple[Path, ...] = setting(())
     turns: int = setting(50)
@@ -80,6 +85,14 @@ class CommandAgentSettings:
     )
 
     @property
+    def reports(self) -> tuple[Unit, ...]:
+        """In what the agent reports its usage."""
+        tokens = self.input_tokens_key and self.output_tokens_key
+        named = {"dollars": self.dollars_key, "tokens": tokens, "turns": "always"}
+        units: tuple[Unit, ...] = ("dollars", "tokens", "turns")
+        return tuple(unit for unit in units if named[unit] and (self.output == "json" or unit == "turns"))
+
+    @property
     def transcripts(self) -> dict[str, list[str]]:
         """The run's conversations by id, because the command itself remembers nothing.
 
@@ -88,8 +101,10 @@ class CommandAgentSettings:
         return self._transcripts
 
 
-async def ask_command(prompt: str, task: AgentTask, host: AgentHost, settings: CommandAgentSettings) -> str:
-    """Run the command once with *prompt* and return its message.
+async def ask_command(
+    prompt: str, task: AgentTask, host: AgentHost, settings: CommandAgentSettings
+) -> tuple[str, Usage]:
+    """Run the command once with *prompt*; return its message, and what the turn used as far as it says so.
 
     Raises ``Transient`` if another attempt may help, else ``Permanent``.
     """
@@ -125,7 +140,7 @@ async def ask_command(prompt: str, task: AgentTask, host: AgentHost, settings: C
             raise Transient(f"{command[0]!r} took longer than {settings.patience}") from error
         if result.exit_code:
             raise _exit_error(command[0], result, settings)
-        return _message(result, answer_file, settings)
+        return _message(result, answer_file, settings), _usage(result, settings)
 
 
 def _arguments(
@@ -181,6 +196,29 @@ def _message(result: ProcessResult, answer_file: Path, settings: CommandAgentSet
     if settings.output == "json":
         return extract_message(result.stdout, settings.answer_key)
     return result.stdout.strip()
+
+
+def _usage(result: ProcessResult, settings: CommandAgentSettings) -> Usage:
+    """Return what a turn used; an amount that the command does not give is unknown."""
+
+    def number(key: str) -> Decimal:
+        try:
+            if (found := Decimal(extract_message(result.stdout, key))).is_finite() and found >= 0:
+                return found
+        except InvalidOperation:
+            pass
+        raise Permanent(f"the field {key!r} of standard output is not a number of at least 0")
+
+    if settings.output != "json":
+        return Usage(turns=1)
+    used = Usage(
+        turns=1,
+        input_tokens=int(number(key)) if (key := settings.input_tokens_key) else 0,
+        output_tokens=int(number(key)) if (key := settings.output_tokens_key) else 0,
+    )
+    if not settings.dollars_key:
+        return used
+    return attrs.evolve(used, dollars=number(settings.dollars_key), basis="reported")
 
 
 @attrs.frozen(kw_only=True)

@@ -73,8 +73,7 @@ class CommandCall:
     async def run_turn(self) -> AgentResult | None:
         """Run the command once; returns ``None`` if it has to be run again."""
         prompt = render_transcript(self.transcript)
-        message = await ask_command(prompt, self.task, self.host, self.settings)
-        turn = Usage(turns=1)
+        message, turn = await ask_command(prompt, self.task, self.host, self.settings)
         self.usage += turn
         await self.host.progress(Activity(kind="result", text="the command answered"), turn)
         self.transcript.append(message)

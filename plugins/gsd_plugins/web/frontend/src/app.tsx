@@ -4,6 +4,7 @@ import { lazy, Suspense, useCallback, useEffect, useRef, useState, type FormEven
 
 import { addressOf } from "./api/address";
 import { tokenIn } from "./api/token";
+import { canAlert, followAlerts, toggleAlerts, wantsAlerts } from "./state/alerts";
 import { ago, folderName, money } from "./lib/format";
 import { isTyping, KEYS, moveFocus, useKeys } from "./lib/keys";
 import { go, RUN_TABS, runPath, useRoute, type Route } from "./lib/route";
@@ -11,7 +12,7 @@ import { useHub, useNow, useResource } from "./state/hooks";
 import { PluginsPage } from "./pages/plugins";
 import { QuestionsPage } from "./pages/questions";
 import { RunPage } from "./pages/run";
-import { isEnded, RunsPage } from "./pages/runs";
+import { ranked, RunsPage, spentToday } from "./pages/runs";
 import { StartPage } from "./pages/start";
 import { About, Contained, Empty, Panel, Skeleton } from "./ui/common";
 import { Icon, Status, StatusIcon } from "./ui/status";
@@ -59,6 +60,7 @@ export function App({ onToken }: { onToken: (token: string) => void }): ReactEle
     return () => removeEventListener("keydown", leave);
   }, []);
   useTitle(route);
+  useEffect(followAlerts, []);
   useEffect(() => {
     // scrollTo returns a promise in some browsers, and an effect may not.
     void main.current?.scrollTo(0, 0);
@@ -134,7 +136,7 @@ function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactEle
   const hub = useHub();
   const asked = useResource(addressOf("/questions"));
   const open = (asked.data?.questions ?? []).filter((question) => !question.answer_given);
-  const sessions = [...hub.sessions].reverse().sort((a, b) => Number(isEnded(a)) - Number(isEnded(b)));
+  const sessions = ranked(hub.sessions);
   const here = (page: Route["page"]): "page" | undefined => (route.page === page ? "page" : undefined);
   return (
     <nav className="rail" aria-label="main">
@@ -189,6 +191,7 @@ function Rail({ route, onHelp }: { route: Route; onHelp: () => void }): ReactEle
       </ul>
       <div className="rail-foot">
         <Spent />
+        <Alerts />
         <button type="button" className="quiet" onClick={toggleTheme} aria-label="light or dark theme" title="theme (t)">
           <RailIcon d="M8 2.5a5.5 5.5 0 1 0 5.5 5.5A4.2 4.2 0 0 1 8 2.5z" />
         </button>
@@ -208,12 +211,26 @@ function RailIcon({ d }: { d: string }): ReactElement {
   );
 }
 
-/** The dollars of all listed runs, each project once, because its sessions share a journal. */
 function Spent(): ReactElement {
-  const { sessions } = useHub();
-  const byProject = new Map(sessions.map((session) => [session.project, Number(session.summary?.cost.dollars ?? 0)]));
-  const total = [...byProject.values()].reduce((sum, dollars) => sum + dollars, 0);
-  return <span className="muted numeric rail-spent">{money(total)} in total</span>;
+  return <span className="muted numeric rail-spent">{money(spentToday(useHub().sessions))} today</span>;
+}
+
+/** Whether the browser tells when a question opens; it is asked for its permission on the first click. */
+function Alerts(): ReactElement | null {
+  const hub = useHub();
+  const [isOn, setOn] = useState(wantsAlerts);
+  if (!canAlert) return null;
+  const toggle = async (): Promise<void> => {
+    const found = await toggleAlerts().catch((error: unknown) => String(error));
+    if (typeof found === "string") hub.notify("error", "No notifications", found, "alerts");
+    else hub.notify("info", found ? "The browser tells you when a question opens, while this page is open" : "Notifications are off", "", "alerts");
+    setOn(found === true);
+  };
+  return (
+    <button type="button" className="quiet" aria-pressed={isOn} onClick={() => void toggle()} aria-label="notify me of questions" title="notify me of questions">
+      <RailIcon d={`M8 2.5a3.6 3.6 0 0 1 3.6 3.6c0 3 1.4 4.4 1.4 4.4H3s1.4-1.4 1.4-4.4A3.6 3.6 0 0 1 8 2.5zM6.7 13h2.6${isOn ? "" : "M3 3l10 10"}`} />
+    </button>
+  );
 }
 
 function Connection(): ReactElement {
@@ -291,11 +308,11 @@ export function Refused({
       <h1>gsd</h1>
       {wasConnected ? (
         <p role="alert">
-          The server was started again, and each start has a new token. The runs continued meanwhile. With the new
-          token, this page shows them again, where it was.
+          The server was started again with a new token. The runs continued meanwhile. With the new token, this page
+          shows them again, where it was. <code>gsd serve --keep-token</code> keeps the token.
         </p>
       ) : (
-        <p>This page needs the token of the running server. It changes each time that the server starts.</p>
+        <p>This page needs the token of the running server, which changes with each start unless it is kept.</p>
       )}
       <form onSubmit={submit}>
         <label>

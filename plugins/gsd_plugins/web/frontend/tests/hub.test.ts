@@ -111,7 +111,11 @@ describe("two answers to one question", () => {
     expect(await hub.answer("s1", "q-1", "Smile", "Ending")).toBe(true);
     expect(texts()).toEqual([["info", "Ending: answered"]]);
     answered("Period");
-    await vi.waitFor(() => expect(texts()).toContainEqual(["error", "Ending is already answered: Period (by slack)"]));
+    // In the place of the first notice, which is not true any more.
+    await vi.waitFor(() => expect(texts()).toEqual([["error", "Ending is already answered: Period (by slack)"]]));
+    hub.notify("error", "the server cannot be reached");
+    hub.notify("error", "the server cannot be reached");
+    expect(texts()).toHaveLength(2);
   });
 
   it("are told apart when the other one is known before this page's was accepted", async () => {
@@ -162,6 +166,10 @@ describe("the timeline", () => {
       ["01-02", "completed", 0.25],
     ]);
     expect(dollars).toBe(0.25);
+    // Without a process, as after a kill, nothing of it is in progress, and its time stands still.
+    const [killed] = hub.log("s1").timeline.stepsOf(false);
+    expect([killed?.status, killed?.endedAt]).toEqual(["interrupted", hub.log("s1").events.at(-1)?.at]);
+    expect(hub.log("s1").timeline.stepsOf(true)[0]?.status).toBe("running");
     server.publish("run.closed", "", { exit: 3 });
     await live();
     await vi.waitFor(() => expect(steps.get("1/execute/01-01")?.status).toBe("interrupted"));

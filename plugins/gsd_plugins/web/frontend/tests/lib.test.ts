@@ -2,14 +2,17 @@ import { describe, expect, it } from "vitest";
 
 import { takeToken, tokenIn } from "../src/api/token";
 import { piecesOf } from "../src/lib/evidence";
-import { activityOf, duration, money, oneLine } from "../src/lib/format";
+import { activityOf, duration, eventWords, money, oneLine, stepWords } from "../src/lib/format";
 import { layoutGraph } from "../src/lib/graph";
 import { parseRoute, questionPath, runPath } from "../src/lib/route";
-import type { Phase } from "../src/api/types";
+import type { Phase, Requirement } from "../src/api/types";
 import { moneyTicks, timeTicks } from "../src/pages/cost";
+import { stateOf } from "../src/pages/evidence";
 import { summaryOf } from "../src/pages/history";
 import { boards } from "../src/pages/run";
+import { readDraft, writeDraft } from "../src/state/drafts";
 import { filesOf } from "../src/ui/patch";
+import { phaseState, planState } from "../src/ui/status";
 
 describe("the token", () => {
   const open = (hash: string): string => {
@@ -212,5 +215,42 @@ describe("the cost of a call", () => {
     expect(of({ dollars: "0.21", tokens: 1200, calls: 1, basis: "priced" })).toBe("about $0.21, 1,200 tokens");
     expect(of({ dollars: null, tokens: 1, calls: 1 })).toBe("1 token");
     expect(of({ dollars: null, tokens: 0, calls: 1 })).toBe("1 call");
+  });
+});
+
+describe("a step", () => {
+  it("is said in words", () => {
+    expect(stepWords("2.1/execute/02.1-03")).toBe("Phase 2.1: execute 02.1-03");
+    expect(stepWords("2/verify/r2")).toBe("Phase 2: verify (round 2)");
+    expect(stepWords("audit/v1.0")).toBe("Audit v1.0");
+    expect(stepWords("init")).toBe("Start of the project");
+    expect(eventWords("question.asked")).toBe("question asked");
+  });
+});
+
+describe("what is done", () => {
+  it("is a claim without evidence", () => {
+    expect(phaseState({ status: "completed", verdict: "missing" })).toBe("claimed");
+    expect(phaseState({ status: "completed", verdict: "passed" })).toBe("completed");
+    expect(phaseState({ status: "in_progress", verdict: "missing" }, "completed")).toBe("completed");
+    expect(planState({ status: "completed", tasks: [{ commit: null }] }, { verdict: "stale" })).toBe("claimed");
+    expect(planState({ status: "completed", tasks: [{ commit: "abc" }] }, { verdict: "missing" })).toBe("completed");
+    const requirement = { status: "Complete", evidence: [] } as unknown as Requirement;
+    expect(stateOf(requirement)).toBe("claimed");
+    expect(stateOf({ ...requirement, evidence: [{ about: "A-01", status: "assumed", proof: "" }] })).toBe("assumed");
+    expect(stateOf({ ...requirement, evidence: [{ about: "A-01", status: "holds", proof: "" }] })).toBe("Complete");
+  });
+});
+
+describe("a draft", () => {
+  it("is kept until it is sent, and of many the last ones are", () => {
+    localStorage.clear();
+    for (let number = 0; number < 60; number += 1) writeDraft(`q-${number}`, { words: String(number) });
+    expect(readDraft("q-59", null)).toEqual({ words: "59" });
+    expect(Object.keys(localStorage).length).toBe(50);
+    writeDraft("q-59", undefined);
+    expect(readDraft("q-59", null)).toBeNull();
+    localStorage.setItem("gsd.draft.q-1", "nonsense");
+    expect(readDraft("q-1", "nothing")).toBe("nothing");
   });
 });

@@ -129,7 +129,7 @@ function say(peer: Peer, message: ServerMessage): void {
 export function question(id: string, values: Partial<Question> = {}): Question {
   return {
     id, kind: "decision", step: "1/execute/01-01", header: "Ending", text: "How should it **end**? <img src=x onerror=alert(1)>",
-    reason: "", multiple: false, free_text: true, human_only: false, inspection: false, asked_at: null, answer_given: false,
+    reason: "", multiple: false, free_text: true, human_only: false, inspection: false, asked_at: null, answer_given: false, answer: null,
     answer_with: `gsd answer ${id} CHOICE`, session: "s1", project: "/tmp/greeter",
     options: [
       { number: 1, label: "Mark (Recommended)", description: "Hello!", recommended: true },

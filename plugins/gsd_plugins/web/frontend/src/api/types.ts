@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the server is. */
+        /** Return what the server is. */
         get: operations["server"];
         put?: never;
         post?: never;
@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /** Return this document. */
         get: operations["openapi"];
         put?: never;
         post?: never;
@@ -45,7 +45,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The plugins of this installation. */
+        /** Return the plugins of this installation. */
         get: operations["plugins"];
         put?: never;
         post?: never;
@@ -62,7 +62,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The open questions of all projects, each once, oldest first. */
+        /** Return the open questions of all projects, each once, oldest first. */
         get: operations["questions"];
         put?: never;
         post?: never;
@@ -79,7 +79,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Changes as server-sent events; continue with the header Last-Event-ID. */
+        /** Return changes as server-sent events; continue with the header Last-Event-ID. */
         get: operations["events-stream"];
         put?: never;
         post?: never;
@@ -96,7 +96,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All sessions, oldest first. */
+        /** Return all sessions, oldest first, with a summary of their runs. */
         get: operations["sessions"];
         put?: never;
         /** Start a session; exactly one of idea, idea_file, resume, step and exec says what it does. */
@@ -114,7 +114,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One session. */
+        /** Return one session with a summary of its run. */
         get: operations["session"];
         put?: never;
         post?: never;
@@ -149,8 +149,25 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the session printed, as text without escape sequences. Cursors count bytes. */
+        /** Return what the session printed, as text without escape sequences. Cursors count bytes. */
         get: operations["output"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/output/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the lines with a text in all that the session printed; the last ones, if they are many. */
+        get: operations["search"];
         put?: never;
         post?: never;
         delete?: never;
@@ -183,7 +200,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The status of the project's run, as gsd status --json prints it. */
+        /** Return the status of the project's run, as gsd status --json prints it. */
         get: operations["status"];
         put?: never;
         post?: never;
@@ -200,7 +217,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The phases of the milestone, with steps and plans. */
+        /** Return the phases of the milestone, with steps and plans. */
         get: operations["phases"];
         put?: never;
         post?: never;
@@ -217,7 +234,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One phase: context, plans, summaries, verification, evidence, commits. */
+        /** Return one phase: context, plans, summaries, verification, evidence, commits. */
         get: operations["phase"];
         put?: never;
         post?: never;
@@ -234,7 +251,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The requirements with plans, commits, checks and evidence. */
+        /** Return the requirements with plans, commits, checks and evidence. */
         get: operations["requirements"];
         put?: never;
         post?: never;
@@ -251,7 +268,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The commits of the run, oldest first. */
+        /** Return the commits of the run, oldest first. */
         get: operations["commits"];
         put?: never;
         post?: never;
@@ -268,7 +285,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One commit with its patch. */
+        /** Return one commit with its patch. */
         get: operations["commit"];
         put?: never;
         post?: never;
@@ -285,7 +302,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lines of a file of the project, such as those that evidence cites. */
+        /** Return lines of a file of the project, such as those that evidence cites. */
         get: operations["lines"];
         put?: never;
         post?: never;
@@ -302,7 +319,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Events of the project's journal after a position. */
+        /** Return events of the project's journal after a position. */
         get: operations["events"];
         put?: never;
         post?: never;
@@ -319,7 +336,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the run cost, as gsd cost --json prints it. */
+        /** Return what the run cost, as gsd cost --json prints it. */
         get: operations["cost"];
         put?: never;
         post?: never;
@@ -336,7 +353,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The open and the answered questions of the project's run. */
+        /** Return the open and the answered questions of the project's run. */
         get: operations["session-questions"];
         put?: never;
         post?: never;
@@ -353,7 +370,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What plugins show about the project, as gsd panels --json prints it; at most 30 seconds old. */
+        /** Return what plugins show about the project, as gsd panels --json prints it; at most 30 seconds old. */
         get: operations["panels"];
         put?: never;
         post?: never;
@@ -482,7 +499,11 @@ export interface components {
             status: "blocked" | "budget" | "done" | "failed" | "gaps" | "interrupted" | "none" | "running" | "stopped";
             idea: string | null;
             agent: string | null;
-            progress: number;
+            sandbox: {
+                name: string | null;
+                why: string;
+            };
+            branch: string | null;
             cost: {
                 dollars: string | null;
                 tokens: number;
@@ -491,11 +512,15 @@ export interface components {
             };
             phases_total: number;
             phases_complete: number;
+            phases_planned: number;
             plans: {
                 total: number;
                 done: number;
             };
             questions: number;
+            waits_since: string | null;
+            answers_given: number;
+            dollars_today: string;
             steps: components["schemas"]["ActiveStep"][];
             budget: string | null;
             reason: string;
@@ -503,6 +528,10 @@ export interface components {
             waits_for: string | null;
             started_at: string | null;
             last_at: string | null;
+        };
+        OutputLines: {
+            lines: string[];
+            total: number;
         };
         OutputPage: {
             start: number;
@@ -747,6 +776,7 @@ export interface components {
                 name: string | null;
                 why: string;
             };
+            branch: string | null;
             exit: number | null;
             reason: string;
             notes: string[];
@@ -851,6 +881,7 @@ export interface components {
                 /** Format: date-time */
                 asked_at: string | null;
                 answer_given: boolean;
+                answer: string | null;
                 answer_with: string;
             }[];
             cost: {
@@ -877,6 +908,7 @@ export interface components {
                 complete: number;
                 error: string | null;
             }[];
+            dollars_today: string;
         };
         ActiveStep: {
             id: string;
@@ -920,6 +952,7 @@ export interface components {
             /** Format: date-time */
             asked_at: string | null;
             answer_given: boolean;
+            answer: string | null;
             answer_with: string;
         };
         Question: {
@@ -942,6 +975,7 @@ export interface components {
             /** Format: date-time */
             asked_at: string | null;
             answer_given: boolean;
+            answer: string | null;
             answer_with: string;
             session: string;
             project: string;
@@ -1037,7 +1071,7 @@ export interface components {
             total: components["schemas"]["Costs"];
             budget: {
                 dollars: string;
-                left: string;
+                left: string | null;
             } | null;
             /** @enum {unknown} */
             by: "day" | "model" | "phase" | "step";
@@ -1160,6 +1194,7 @@ export type SessionList = components['schemas']['SessionList'];
 export type SessionInfo = components['schemas']['SessionInfo'];
 export type SessionChanged = components['schemas']['SessionChanged'];
 export type Summary = components['schemas']['Summary'];
+export type OutputLines = components['schemas']['OutputLines'];
 export type OutputPage = components['schemas']['OutputPage'];
 export type Progress = components['schemas']['Progress'];
 export type Verdict = components['schemas']['Verdict'];
@@ -1563,6 +1598,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OutputPage"];
+                };
+            };
+            400: components["responses"]["Error"];
+            401: components["responses"]["Error"];
+            403: components["responses"]["Error"];
+            404: components["responses"]["Error"];
+            405: components["responses"]["Error"];
+            409: components["responses"]["Error"];
+            413: components["responses"]["Error"];
+            415: components["responses"]["Error"];
+            421: components["responses"]["Error"];
+            500: components["responses"]["Error"];
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description in upper or lower case */
+                text: string;
+                /** @description only in what was printed before this byte */
+                end?: number;
+            };
+            header?: never;
+            path: {
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutputLines"];
                 };
             };
             400: components["responses"]["Error"];

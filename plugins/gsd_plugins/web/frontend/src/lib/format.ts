@@ -65,6 +65,27 @@ export function folderName(path: string): string {
   return path.replace(/\/+$/, "").split("/").at(-1) || path;
 }
 
+const STEP_WORDS: Record<string, string> = {
+  init: "Start of the project",
+  roadmap: "Roadmap",
+};
+
+/** A step's id, such as 2.1/execute/02.1-03 or audit/v1.0/r2, in words. */
+export function stepWords(id: string): string {
+  const parts = id.split("/");
+  const phase = /^[a-z]/.test(parts[0] ?? "") ? "" : parts.shift();
+  const [kind = "", ...rest] = parts;
+  const round = /^r(\d+)$/.exec(rest.at(-1) ?? "")?.[1];
+  const detail = round ? rest.slice(0, -1) : rest;
+  const what = [STEP_WORDS[kind] ?? kind.replaceAll("-", " "), ...detail, round ? `(round ${round})` : ""].filter(Boolean).join(" ");
+  return phase ? `Phase ${phase}: ${what}` : what.charAt(0).toUpperCase() + what.slice(1);
+}
+
+/** An event's name, such as question.asked, in words. */
+export function eventWords(name: string): string {
+  return name.replace(/[._]/g, " ");
+}
+
 export function shortSha(sha: string): string {
   return sha.slice(0, 9);
 }

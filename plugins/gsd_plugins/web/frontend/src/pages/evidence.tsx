@@ -20,9 +20,9 @@ export function EvidencePage({ session }: { session: string }): ReactElement {
   return (
     <Loaded from={found} lines={8} shape="rows">
       {({ requirements, statements = [] }) => {
-        const states = [...new Set(requirements.map((one) => one.status))];
-        const counts = new Map(states.map((state) => [state, requirements.filter((one) => one.status === state).length]));
-        const shown = requirements.filter((one) => !chosen.size || chosen.has(one.status));
+        const states = [...new Set(requirements.map(stateOf))];
+        const counts = new Map(states.map((state) => [state, requirements.filter((one) => stateOf(one) === state).length]));
+        const shown = requirements.filter((one) => !chosen.size || chosen.has(stateOf(one)));
         return requirements.length ? (
           <>
             <div className="page-head">
@@ -57,6 +57,13 @@ interface MatrixProps {
   isOpen?: boolean | undefined;
 }
 
+/** Its state by the evidence: a tick in REQUIREMENTS.md alone is a claim. */
+export function stateOf({ status, evidence }: Requirement): string {
+  if (status !== "Complete") return status;
+  if (evidence.some((one) => one.status === "assumed")) return "assumed";
+  return evidence.some((one) => ["holds", "passed"].includes(one.status)) ? status : "claimed";
+}
+
 const FEW = 8;
 const SETTLED = new Set(["Complete", "holds", "passed", "Pending"]);
 
@@ -66,7 +73,7 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
     <ul className="matrix">
       {requirements.map((one) => (
         <li key={one.id} className="requirement" data-item="" tabIndex={-1}>
-          <details open={isOpen ?? (requirements.length <= FEW || !SETTLED.has(one.status))}>
+          <details open={isOpen ?? (requirements.length <= FEW || !SETTLED.has(stateOf(one)))}>
           <summary>
             <span className="mono">{one.id}</span>
             <span className="requirement-text">
@@ -75,7 +82,7 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
             <span className="requirement-counts muted numeric">
               {[count(one.plans.length, "plan"), count(one.commits.length, "commit"), count(one.checks.length, "check")].join(" · ")}
             </span>
-            <Status state={one.status} />
+            <Status state={stateOf(one)} />
           </summary>
           {one.reason && <p className="requirement-reason">{one.reason}</p>}
           <dl className="chain">

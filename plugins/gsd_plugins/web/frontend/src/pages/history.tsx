@@ -3,7 +3,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import type { GsdEvent } from "../api/types";
-import { activityOf, count, dateTimeOf, money, oneLine, timeOfDay } from "../lib/format";
+import { activityOf, count, dateTimeOf, eventWords, money, oneLine, stepWords, timeOfDay } from "../lib/format";
 import { useEventLog } from "../state/hooks";
 import { Chips, Empty, Panel, Problem, Skeleton, toggled } from "../ui/common";
 import { Icon } from "../ui/status";
@@ -73,7 +73,7 @@ const known = new WeakMap<GsdEvent, Known>();
 function knownOf(event: GsdEvent): Known {
   let found = known.get(event);
   if (!found) {
-    found = { group: groupOf(event), text: `${event.name} ${event.step} ${summaryOf(event)}`.toLowerCase() };
+    found = { group: groupOf(event), text: `${event.name} ${eventWords(event.name)} ${event.step} ${stepWords(event.step)} ${summaryOf(event)}`.toLowerCase() };
     known.set(event, found);
   }
   return found;
@@ -169,9 +169,11 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
                 <span className="numeric muted">{timeOfDay(event.at)}</span>
                 <span className={`event-name tone-${TONES[group]}`}>
                   {group === "problems" && <Icon name="warn" />}
-                  {event.name}
+                  {eventWords(event.name)}
                 </span>
-                <span className="event-step mono">{event.step}</span>
+                <span className="event-step" title={event.step}>
+                  {stepWords(event.step)}
+                </span>
                 <span className="event-text">{summaryOf(event)}</span>
               </button>
             );
@@ -183,12 +185,16 @@ export function HistoryPage({ session }: { session: string }): ReactElement {
         </Empty>
       )}
       {open && (
-        <Panel title={`${open.name} ${open.seq}`} onClose={() => setOpen(null)}>
+        <Panel title={eventWords(open.name)} onClose={() => setOpen(null)}>
           <dl className="pairs">
             <dt>At</dt>
             <dd>{open.at}</dd>
             <dt>Step</dt>
-            <dd>{open.step || "–"}</dd>
+            <dd>{open.step ? `${stepWords(open.step)} (${open.step})` : "–"}</dd>
+            <dt>Event</dt>
+            <dd>
+              {open.name}, position {open.seq}
+            </dd>
             <dt>Run</dt>
             <dd>{open.run}</dd>
           </dl>

@@ -164,6 +164,42 @@ class OutputText {
   }
 }
 
+interface Earlier {
+  lines: Line[];
+  total: number;
+  isReading: boolean;
+  error: string;
+}
+
+const NOTHING_EARLIER: Earlier = { lines: NO_LINES, total: 0, isReading: false, error: "" };
+const TYPING_MS = 300;
+
+/** The lines with a text before byte *end*, which this page has not loaded; the server searches them. */
+function useEarlier(session: string, text: string, end: number): Earlier {
+  const hub = useHub();
+  const [found, setFound] = useState(NOTHING_EARLIER);
+  useEffect(() => {
+    setFound(NOTHING_EARLIER);
+    if (!text) return;
+    let isWanted = true;
+    const publish = (values: Partial<Earlier>): void => {
+      if (isWanted) setFound({ ...NOTHING_EARLIER, ...values });
+    };
+    publish({ isReading: true });
+    const timer = setTimeout(() => {
+      hub.client.get(addressOf("/sessions/{session}/output/search", { session, text, end })).then(
+        ({ lines, total }) => publish({ lines: lines.map(lineOf), total }),
+        (error: unknown) => publish({ error: asApiError(error).message }),
+      );
+    }, TYPING_MS);
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [hub, session, text, end]);
+  return found;
+}
+
 export function LogPage({ session }: { session: string }): ReactElement {
   const hub = useHub();
   const [, changed] = useReducer((number: number) => number + 1, 0);
@@ -189,16 +225,17 @@ export function LogPage({ session }: { session: string }): ReactElement {
   const lines = output?.lines ?? NO_LINES;
   const isWhole = output?.begin === 0 && !output.isDropped;
   const wanted = useDeferredValue(query.trim().toLowerCase());
+  const earlier = useEarlier(session, output?.hasPast ? wanted : "", output?.begin ?? 0);
   const shown = useMemo(() => {
     const found: { line: Line; number: number }[] = [];
-    lines.forEach((line, index) => {
+    [...earlier.lines, ...lines].forEach((line, index) => {
       if (line.isRedraw && !hasRedraws) return;
       if (chosen.size && ![...line.kinds].some((kind) => chosen.has(kind))) return;
       if (wanted && !line.lower.includes(wanted)) return;
       found.push({ line, number: index + 1 });
     });
     return found;
-  }, [lines, wanted, chosen, hasRedraws]);
+  }, [earlier, lines, wanted, chosen, hasRedraws]);
   const isError = ({ line }: { line: Line }): boolean => line.kinds.has("errors");
   const errors = useMemo(() => shown.filter(isError).length, [shown]);
 
@@ -230,9 +267,11 @@ export function LogPage({ session }: { session: string }): ReactElement {
       </div>
       {output?.error && <p className="stale">{output.error}</p>}
       <p className="stream-note" role="status" aria-busy={output?.isReadingPast}>
-        {shown.length === lines.length ? count(lines.length, "line") : `${shown.length.toLocaleString("en-US")} of ${count(lines.length, "line")}`}
+        {wanted && output?.hasPast && (earlier.isReading ? "Searching the whole output … " : earlier.error ? `Only the end was searched: ${earlier.error}. ` : "In the whole output: ")}
+        {shown.length === lines.length ? count(lines.length, "line") : wanted && output?.hasPast ? count(shown.length - earlier.lines.length + earlier.total, "line") : `${shown.length.toLocaleString("en-US")} of ${count(lines.length, "line")}`}
+        {earlier.total > earlier.lines.length && `, of which the last ${shown.length.toLocaleString("en-US")} are shown`}
         {output?.isDropped && ". Older output is not kept any more."}
-        {output?.hasPast && (
+        {output?.hasPast && !wanted && (
           <>
             , the end of the output.{" "}
             <button type="button" className="link" disabled={output.isReadingPast} onClick={() => void output.readPast()}>

@@ -4,14 +4,14 @@ import { useState, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
 import type { DetailedPlan, Gap, Phase, PhaseDetail, StepDone } from "../api/types";
-import { count, duration, money, timeOfDay } from "../lib/format";
+import { count, duration, money, stepWords, timeOfDay } from "../lib/format";
 import { runPath } from "../lib/route";
-import { useResource } from "../state/hooks";
+import { useIsWorked, useResource, useSession } from "../state/hooks";
 import { Bar, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
 import { CommitLink, CommitList } from "../ui/commit";
 import { PlanGraph } from "../ui/graph";
 import { Inline, Markdown } from "../ui/markdown";
-import { Status, StatusIcon } from "../ui/status";
+import { phaseState, planState, Status, StatusIcon } from "../ui/status";
 import { EvidenceMatrix } from "./evidence";
 import { AnsweredIn } from "./questions";
 
@@ -25,7 +25,7 @@ export function PhasePage({ session, number }: { session: string; number: string
       <Neighbors session={session} phases={list.data?.phases ?? []} number={number} />
       {!found.data && !found.error && known ? (
         <>
-          <Head phase={known} />
+          <Head session={session} phase={known} />
           <Skeleton lines={4} shape="rows" />
         </>
       ) : (
@@ -47,17 +47,19 @@ function Neighbors({ session, phases, number }: { session: string; phases: Phase
   );
 }
 
-function Head({ phase }: { phase: Omit<Phase, "plans"> }): ReactElement {
+function Head({ session, phase }: { session: string; phase: Omit<Phase, "plans"> }): ReactElement {
+  const works = useIsWorked(session);
+  const last = useSession(session)?.summary?.last_at ?? phase.started_at;
   return (
     <header className="phase-header">
       <div className="phase-head">
         <h2>
           <span className="muted numeric">Phase {phase.number}</span> {phase.name}
         </h2>
-        <Status state={phase.status} />
+        <Status state={phaseState(phase)} />
         {phase.started_at && (
           <span className="muted">
-            <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />
+            <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status !== "in_progress" ? phase.started_at : works ? null : last)} />
           </span>
         )}
       </div>
@@ -67,7 +69,7 @@ function Head({ phase }: { phase: Omit<Phase, "plans"> }): ReactElement {
       <div className="phase-steps wide">
         {Object.entries(phase.steps).map(([kind, status]) => (
           <span key={kind} className={`phase-step ${status}`}>
-            <StatusIcon state={status} /> {kind}
+            <StatusIcon state={phaseState(phase, status)} /> {kind}
           </span>
         ))}
       </div>
@@ -81,7 +83,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
   const idea = useResource(addressOf("/sessions/{session}/requirements", { session }));
   return (
     <>
-      <Head phase={phase} />
+      <Head session={session} phase={phase} />
       {verification?.gaps.length ? <Gaps gaps={verification.gaps} /> : null}
       <section>
         <h2>
@@ -97,7 +99,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
             nodes={phase.plans.map((plan) => ({
               id: plan.id,
               title: plan.name,
-              status: plan.status,
+              status: planState(plan, phase),
               dependsOn: plan.depends_on,
               weight: plan.tasks.length,
               wave: plan.wave,
@@ -107,7 +109,7 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
         )}
         {phase.plans.length === 0 && <Empty title="No plans yet">The step plan writes them.</Empty>}
         {phase.plans.map((plan) => (
-          <PlanDetails key={plan.id} session={session} plan={plan} />
+          <PlanDetails key={plan.id} session={session} plan={plan} phase={phase} />
         ))}
       </section>
       <section>
@@ -209,14 +211,14 @@ function Gaps({ gaps }: { gaps: Gap[] }): ReactElement {
   );
 }
 
-function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan }): ReactElement {
-  // The commits of an earlier run are not known, but its plan is done nevertheless.
+function PlanDetails({ session, plan, phase }: { session: string; plan: DetailedPlan; phase: PhaseDetail }): ReactElement {
   const isDone = plan.status === "completed";
+  const state = planState(plan, phase);
   const isOpen = plan.status === "in_progress" || plan.status === "failed";
   return (
     <details className="plan" open={isOpen} id={`plan-${plan.id}`}>
       <summary data-item="">
-        <StatusIcon state={plan.status} />
+        <StatusIcon state={state} />
         <span className="mono">{plan.id}</span>
         <strong>{plan.name}</strong>
         {plan.gap_closure && <span className="badge">gap closure</span>}
@@ -232,7 +234,7 @@ function PlanDetails({ session, plan }: { session: string; plan: DetailedPlan })
         <ol className="tasks">
           {plan.tasks.map((task) => (
             <li key={task.number}>
-              <StatusIcon state={task.commit || isDone ? "completed" : "pending"} />
+              <StatusIcon state={task.commit ? "completed" : isDone ? (phase.verdict === "passed" ? "completed" : "claimed") : "pending"} />
               <span>{task.name}</span>
               {task.commit && <CommitLink session={session} sha={task.commit} />}
             </li>
@@ -297,7 +299,7 @@ function History({ session, steps }: { session: string; steps: StepDone[] }): Re
         <tbody>
           {steps.map((step) => (
             <tr key={step.id}>
-              <td>{step.id}</td>
+              <td title={step.id}>{stepWords(step.id)}</td>
               <td>
                 <Status state={step.status} />
                 {step.attempts > 1 && <span className="muted"> attempt {step.attempts}</span>}

@@ -3,7 +3,7 @@
 import { useEffect, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
-import { dateAndTime, folderName, oneLine } from "../lib/format";
+import { dateAndTime, folderName, oneLine, stepWords } from "../lib/format";
 import { questionPath, runPath } from "../lib/route";
 import { useHub, useResource } from "../state/hooks";
 import { Empty, Loaded } from "../ui/common";
@@ -49,6 +49,7 @@ export function WaitingQuestions(): ReactElement | null {
             <Icon name="ask" className="tone-ask" />
             <strong>{folderName(one.project ?? "")}</strong>
             <span className="waiting-text">{oneLine(one.text, one.header)}</span>
+            <span className="waiting-since muted">{one.asked_at && `since ${dateAndTime(one.asked_at)}`}</span>
             <span>Answer</span>
           </a>
         </li>
@@ -67,9 +68,11 @@ export function QuestionsPage({ question }: { question: string }): ReactElement 
   const hub = useHub();
   const all = asked.data?.questions ?? [];
   const shown = question ? all.filter((one) => one.id === question) : all;
+  // Not before it is known whether it can be answered: who sees the focus may press a key.
+  const isReady = question !== "" && shown.length > 0 && hub.scope !== null;
   useEffect(() => {
-    if (question && shown.length) document.querySelector<HTMLElement>(".question")?.focus();
-  }, [question, shown.length]);
+    if (isReady) document.querySelector<HTMLElement>(".question")?.focus();
+  }, [question, isReady]);
   return (
     <>
       <div className="page-head">
@@ -144,14 +147,14 @@ export function AnsweredIn({ session, only = "" }: { session: string; only?: str
           <li key={one.id}>
             <Markdown text={one.text} />
             <p>
-              <strong>{one.words}</strong>
+              Answer: <strong>{one.words}</strong>
             </p>
             <p className="muted">
               {[one.by, one.via && one.via !== one.by && one.via !== "inbox" ? `through ${one.via}` : "", HOW[one.how] ?? one.how]
                 .filter(Boolean)
                 .join(", ")}
               {" · "}
-              {one.step} · {dateAndTime(one.at)}
+              {stepWords(one.step)} · {dateAndTime(one.at)}
             </p>
           </li>
         ))}

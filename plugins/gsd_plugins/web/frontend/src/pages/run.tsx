@@ -4,14 +4,15 @@ import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
 import type { Phase, Plan, Session, Summary } from "../api/types";
-import { activityOf, folderName, money, timeOfDay } from "../lib/format";
+import { activityOf, dateAndTime, folderName, money, stepWords, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
-import { useEventLog, useHub, useResource, useSession } from "../state/hooks";
+import { isEnded, isWorked, useEventLog, useHub, useIsWorked, useResource, useSession } from "../state/hooks";
 import type { StepRow } from "../state/timeline";
 import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, PlainText, Skeleton } from "../ui/common";
 import { PlanGraph } from "../ui/graph";
 import { Panels } from "../ui/panels";
-import { Icon, Status, StatusIcon } from "../ui/status";
+import { ResumeButton } from "../ui/resume";
+import { Icon, phaseState, planState, Status, StatusIcon } from "../ui/status";
 import { StepTable } from "../ui/steps";
 import { CostPage } from "./cost";
 import { EvidencePage } from "./evidence";
@@ -19,7 +20,7 @@ import { HistoryPage } from "./history";
 import { LogPage } from "./log";
 import { PhasePage } from "./phase";
 import { AnsweredIn, OpenQuestions } from "./questions";
-import { isEnded, whyItEnded } from "./runs";
+import { About, Progress, whyItEnded } from "./runs";
 
 const TerminalPage = lazy(() => import("./terminal"));
 
@@ -95,11 +96,6 @@ function RunHead({ session }: { session: Session }): ReactElement {
   const summary = session.summary ?? null;
   const canControl = hub.scope === "control";
   const stop = (): void => void hub.act(() => hub.client.post("/sessions/{session}/stop", { session: session.id }, {}));
-  const resume = async (): Promise<void> => {
-    const body = { project: session.project, resume: true } as const;
-    const started = await hub.act(() => hub.client.post("/sessions", {}, body));
-    if (started) location.hash = runPath(started.session.id);
-  };
   const remove = async (): Promise<void> => {
     const done = await hub.act(async () => {
       await hub.client.remove("/sessions/{session}", { session: session.id });
@@ -107,7 +103,10 @@ function RunHead({ session }: { session: Session }): ReactElement {
     });
     if (done) location.hash = "#/";
   };
-  const isRunnable = isEnded(session) && summary?.status !== "done";
+  // A later session of the project speaks for its run, and continues it.
+  const others = hub.sessions.filter((one) => one.project === session.project && one !== session);
+  const later = others.findLast((one) => Number(one.id.slice(1)) > Number(session.id.slice(1)));
+  const isRunnable = isEnded(session) && !later && summary && summary.status !== "done" && summary.status !== "running";
   return (
     <header className="run-head">
       <div className="run-title">
@@ -119,11 +118,7 @@ function RunHead({ session }: { session: Session }): ReactElement {
               Stop
             </ConfirmButton>
           )}
-          {isRunnable && (
-            <button type="button" className="primary" disabled={!canControl} onClick={() => void resume()}>
-              Resume
-            </button>
-          )}
+          {isRunnable && <ResumeButton session={session} />}
           {isEnded(session) && (
             <ConfirmButton confirm="Remove from the list?" onConfirm={() => void remove()} disabled={!canControl}>
               Remove
@@ -131,6 +126,12 @@ function RunHead({ session }: { session: Session }): ReactElement {
           )}
         </span>
       </div>
+      <About session={session} />
+      {later && (
+        <p className="muted">
+          A later session works on this project: <a href={runPath(later.id)}>{later.id}</a>
+        </p>
+      )}
       <Figures session={session} summary={summary} />
       {whyItEnded(session) && (
         <div className={`run-reason ${session.state}`}>
@@ -157,26 +158,33 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
       <div className="wide">
         <dt>Progress</dt>
         <dd className="numeric">
-          {summary && summary.phases_total > 0
-            ? `${summary.plans.done}/${summary.plans.total} plans, ${summary.phases_complete}/${summary.phases_total} phases`
-            : "no phases yet"}
-          {summary && summary.phases_total > 0 && <Bar value={summary.progress ?? 0} label="progress" />}
+          <Progress summary={summary} />
         </dd>
       </div>
       <div className="wide">
-        <dt>Cost</dt>
+        <dt>Cost of this run</dt>
         <dd className="numeric">
           {money(summary?.cost.dollars, summary?.cost.basis)}
           <span className="muted">{budget > 0 ? ` of $${summary?.budget} (${Math.round(share)} %)` : ", no budget set"}</span>
+          {summary && <span className="muted">, {money(summary.dollars_today)} today</span>}
           {budget > 0 && <Bar value={share} label="budget used" tone={share >= 90 ? "bad" : share >= 70 ? "warn" : "accent"} />}
         </dd>
       </div>
-      <div>
-        <dt>Last event</dt>
-        <dd>
-          <Ago at={summary?.last_at ?? session.updated_at} />
-        </dd>
-      </div>
+      {session.state === "waiting_checkpoint" && summary?.waits_since ? (
+        <div>
+          <dt>Waiting since</dt>
+          <dd title={summary.waits_since}>
+            {dateAndTime(summary.waits_since)}, <Ago at={summary.waits_since} />
+          </dd>
+        </div>
+      ) : (
+        <div>
+          <dt>Last event</dt>
+          <dd>
+            <Ago at={summary?.last_at ?? session.updated_at} />
+          </dd>
+        </div>
+      )}
       <div className="run-id">
         <dt>Session</dt>
         <dd className="numeric">
@@ -190,7 +198,8 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
 function Overview({ session }: { session: Session }): ReactElement {
   const phases = useResource(addressOf("/sessions/{session}/phases", { session: session.id }));
   const log = useEventLog(session.id);
-  const steps = [...log.timeline.steps.values()];
+  const works = useIsWorked(session.id);
+  const steps = log.timeline.stepsOf(works);
   return (
     <>
       <OpenQuestions session={session.id} />
@@ -199,7 +208,7 @@ function Overview({ session }: { session: Session }): ReactElement {
         {(list) =>
           list.phases.length ? (
             <>
-              <PhaseBoard session={session.id} phases={list.phases} steps={steps} />
+              <PhaseBoard session={session.id} phases={list.phases} steps={steps} until={works ? null : log.timeline.lastAt} />
               <Graph session={session.id} phases={list.phases} />
             </>
           ) : (
@@ -228,8 +237,8 @@ function Now({ session }: { session: Session }): ReactElement | null {
   const names = new Map(phases.data?.phases.flatMap((phase) => phase.plans.map((plan) => [plan.id, plan.name] as const)));
   const asked = useResource(addressOf("/questions"));
   const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
-  if (isEnded(session)) return null;
-  const running = [...log.timeline.steps.values()].filter((step) => step.status === "running" || step.status === "waiting");
+  const { sessions } = useHub();
+  const running = log.timeline.stepsOf(isWorked(sessions, session.project)).filter((step) => step.status === "running" || step.status === "waiting");
   if (!running.length) return null;
   return (
     <section className="now" aria-label="in progress">
@@ -240,7 +249,7 @@ function Now({ session }: { session: Session }): ReactElement | null {
           <div key={step.id} className="now-step">
             <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
             <span className="now-name">
-              <strong>{step.id}</strong> {names.get(step.plan)}
+              <strong title={step.id}>{stepWords(step.id)}</strong> {names.get(step.plan)}
             </span>
             <Elapsed from={step.startedAt} to={null} />
             <span className="now-activity">
@@ -259,7 +268,8 @@ function Now({ session }: { session: Session }): ReactElement | null {
   );
 }
 
-function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase[]; steps: StepRow[] }): ReactElement {
+/** *until* is when the last thing happened, if no process works on the phases any more. */
+function PhaseBoard({ session, phases, steps, until }: { session: string; phases: Phase[]; steps: StepRow[]; until: string | null }): ReactElement {
   return (
     <section>
       <h2>Phases</h2>
@@ -275,12 +285,12 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
                 <span className="phase-title">
                   <span className="numeric muted">{phase.number}</span>
                   <strong>{phase.name}</strong>
-                  <StatusIcon state={phase.status} />
+                  <StatusIcon state={phaseState(phase)} />
                 </span>
                 <span className="phase-steps">
                   {(isBrief ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
                     <span key={kind} className={`phase-step ${status}`}>
-                      <StatusIcon state={status} /> {kind}
+                      <StatusIcon state={phaseState(phase, status)} /> {kind}
                       {kind === "execute" && phase.plans.length > 0 && (
                         <span className="numeric muted">
                           {phase.plans.filter((plan) => plan.status === "completed").length}/{phase.plans.length}
@@ -290,13 +300,15 @@ function PhaseBoard({ session, phases, steps }: { session: string; phases: Phase
                   ))}
                 </span>
                 <span className="phase-foot muted">
+                  {phaseState(phase) === "claimed" && <span>claimed, not verified</span>}
+                  {phase.status === "pending" && !phase.plans.length && <span>not planned</span>}
                   {phase.gap_rounds > 0 && (
                     <span>
                       <Icon name="warn" /> {phase.gap_rounds} gap {phase.gap_rounds === 1 ? "round" : "rounds"}
                     </span>
                   )}
                   <span className="numeric">{cost(steps, phase.number)}</span>
-                  {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? null : phase.started_at)} />}
+                  {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? until : phase.started_at)} />}
                 </span>
               </a>
             </li>
@@ -352,7 +364,7 @@ function Graph({ session, phases }: { session: string; phases: Phase[] }): React
         phase.plans.map((plan) => ({
           id: plan.id,
           title: plan.name,
-          status: plan.status,
+          status: planState(plan, phase),
           dependsOn: plan.depends_on.length ? plan.depends_on : phase.depends_on.flatMap(lastOf),
           weight: plan.tasks.length,
           wave: (offset.get(phase.number) ?? 0) + plan.wave,
@@ -362,7 +374,7 @@ function Graph({ session, phases }: { session: string; phases: Phase[] }): React
     : phases.map((phase) => ({
         id: phase.number,
         title: phase.name,
-        status: phase.status,
+        status: phaseState(phase),
         dependsOn: phase.depends_on,
         weight: 1,
         href: runPath(session, "phase", phase.number),

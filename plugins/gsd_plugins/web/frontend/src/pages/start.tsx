@@ -1,10 +1,12 @@
 /** Start a run: an idea as text or file, or the continuation of a project. */
 
-import { useState, type FormEvent, type ReactElement } from "react";
+import { useRef, useState, type FormEvent, type ReactElement } from "react";
 
-import { type Body } from "../api/address";
+import { addressOf, type Body } from "../api/address";
+import { folderName } from "../lib/format";
 import { go, runPath } from "../lib/route";
-import { useHub } from "../state/hooks";
+import { readDraft, writeDraft } from "../state/drafts";
+import { useHub, useResource } from "../state/hooks";
 
 const MODES = [
   ["idea", "New idea", "Write the idea here."],
@@ -12,13 +14,22 @@ const MODES = [
   ["resume", "Resume", "Continue the project's last run."],
 ] as const;
 const DEPTHS = ["quick", "standard", "comprehensive"] as const;
+const DRAFT = "start";
 type Mode = (typeof MODES)[number][0];
 
 export function StartPage(): ReactElement {
   const hub = useHub();
-  const [mode, setMode] = useState<Mode>("idea");
+  const [draft] = useState(() => readDraft<Record<string, string>>(DRAFT, {}));
+  const [mode, setMode] = useState<Mode>(() => MODES.find(([name]) => name === draft.mode)?.[0] ?? "idea");
   const [isSending, setSending] = useState(false);
-  const projects = [...new Set(hub.sessions.map((session) => session.project))];
+  const formElement = useRef<HTMLFormElement>(null);
+  const project = useRef<HTMLInputElement>(null);
+  const projects = [...new Set([...hub.sessions].reverse().map((session) => session.project))];
+  const plugins = useResource(addressOf("/plugins")).data?.plugins ?? [];
+  const agents = plugins.filter((plugin) => plugin.hooks.includes("gsd_run_agent")).map((plugin) => plugin.name);
+  const keep = (chosen: Mode): void => {
+    if (formElement.current) writeDraft(DRAFT, { ...draft, ...Object.fromEntries(new FormData(formElement.current)), mode: chosen });
+  };
   const canStart = hub.scope === "control" && !isSending;
 
   const submit = async (event: FormEvent<HTMLFormElement>): Promise<void> => {
@@ -32,9 +43,13 @@ export function StartPage(): ReactElement {
     const depth = DEPTHS.find((one) => one === given("depth"));
     if (depth) body.depth = depth;
     setSending(true);
+    const here = location.hash;
     const started = await hub.act(() => hub.client.post("/sessions", {}, body));
     setSending(false);
-    if (started) go(runPath(started.session.id));
+    if (!started) return;
+    writeDraft(DRAFT, undefined);
+    if (location.hash === here) go(runPath(started.session.id));
+    else hub.notify("info", `Started session ${started.session.id}`);
   };
 
   return (
@@ -42,10 +57,10 @@ export function StartPage(): ReactElement {
       <div className="page-head">
         <h1>Start a run</h1>
       </div>
-      <form className="start" onSubmit={(event) => void submit(event)}>
+      <form className="start" ref={formElement} onSubmit={(event) => void submit(event)} onChange={() => keep(mode)}>
         <div className="chips" role="group" aria-label="what to run">
           {MODES.map(([value, word]) => (
-            <button key={value} type="button" className="chip" aria-pressed={mode === value} onClick={() => setMode(value)}>
+            <button key={value} type="button" className="chip" aria-pressed={mode === value} onClick={() => (setMode(value), keep(value))}>
               {word}
             </button>
           ))}
@@ -53,8 +68,26 @@ export function StartPage(): ReactElement {
         <p className="muted">{MODES.find(([value]) => value === mode)?.[2]}</p>
         <label>
           Project folder
-          <input name="project" required pattern="/.*" title="an absolute path" placeholder="/home/you/project" list="projects" spellCheck={false} />
+          <input ref={project} name="project" defaultValue={draft.project} required pattern="/.*" title="an absolute path" placeholder="/home/you/project" list="projects" spellCheck={false} />
         </label>
+        {projects.length > 0 && (
+          <div className="chips" role="group" aria-label="recent projects">
+            {projects.slice(0, 6).map((path) => (
+              <button
+                key={path}
+                type="button"
+                className="chip"
+                title={path}
+                onClick={() => {
+                  if (project.current) project.current.value = path;
+                  keep(mode);
+                }}
+              >
+                {folderName(path)}
+              </button>
+            ))}
+          </div>
+        )}
         <datalist id="projects">
           {projects.map((project) => (
             <option key={project} value={project} />
@@ -63,13 +96,13 @@ export function StartPage(): ReactElement {
         {mode === "idea" && (
           <label>
             Idea
-            <textarea name="idea" required rows={10} maxLength={500_000} placeholder={"# Greeter\n\nA small terminal program that …"} />
+            <textarea name="idea" defaultValue={draft.idea} required rows={10} maxLength={500_000} placeholder={"# Greeter\n\nA small terminal program that …"} />
           </label>
         )}
         {mode === "idea_file" && (
           <label>
             Idea file
-            <input name="idea_file" required pattern="/.*" title="an absolute path" placeholder="/home/you/idea.md" spellCheck={false} />
+            <input name="idea_file" defaultValue={draft.idea_file} required pattern="/.*" title="an absolute path" placeholder="/home/you/idea.md" spellCheck={false} />
           </label>
         )}
         <details>
@@ -85,7 +118,14 @@ export function StartPage(): ReactElement {
             </label>
             <label>
               Agent
-              <input name="agent" placeholder="claude" spellCheck={false} />
+              <select name="agent">
+                <option value="">as set</option>
+                {agents.map((name) => (
+                  <option key={name} value={name}>
+                    {name === "rehearsal" ? "rehearsal: no model, no cost" : name}
+                  </option>
+                ))}
+              </select>
             </label>
             <label>
               Model
@@ -109,7 +149,7 @@ export function StartPage(): ReactElement {
           <button type="submit" className="primary" disabled={!canStart}>
             {isSending ? "Starting …" : "Start"}
           </button>
-          {hub.scope !== "control" && <span className="muted">This token may only watch.</span>}
+          {hub.scope === "read" && <span className="muted">This token may only watch.</span>}
         </div>
       </form>
     </>

@@ -3,10 +3,9 @@
 import { useState, type ReactElement } from "react";
 
 import type { Session } from "../api/types";
-import { useHub } from "../state/hooks";
+import { isEnded, useHub } from "../state/hooks";
 import { TerminalScreen } from "../ui/screen";
 import { FontSize } from "../ui/common";
-import { isEnded } from "./runs";
 
 export default function TerminalPage({ session }: { session: Session }): ReactElement {
   const hub = useHub();

@@ -5,11 +5,10 @@ import { useState, type ReactElement } from "react";
 import type { Session } from "../api/types";
 import { folderName } from "../lib/format";
 import { runPath } from "../lib/route";
-import { useHub } from "../state/hooks";
+import { isEnded, useHub } from "../state/hooks";
 import { Chips, Empty, FontSize, Skeleton } from "../ui/common";
 import { TerminalScreen } from "../ui/screen";
 import { Status } from "../ui/status";
-import { isEnded } from "./runs";
 
 /** Each is an emulator of its own with everything that it shows. */
 const SHOWN = 12;

@@ -21,6 +21,30 @@ export function useSession(id: string): Session | undefined {
   return useHub().sessions.find((session) => session.id === id);
 }
 
+export function isEnded(session: Session): boolean {
+  return ["completed", "failed", "stopped"].includes(session.state);
+}
+
+/** Whether a process works on the project: one that was killed or waits in the queue does not. */
+export function isWorked(sessions: readonly Session[], project: string): boolean {
+  const isActive = (one: Session): boolean =>
+    one.state === "running" || (one.state === "waiting_checkpoint" && one.pid !== null) || one.summary?.status === "running";
+  return sessions.some((one) => one.project === project && isActive(one));
+}
+
+export function useIsWorked(id: string): boolean {
+  const { sessions } = useHub();
+  const project = sessions.find((one) => one.id === id)?.project;
+  return project !== undefined && isWorked(sessions, project);
+}
+
+/** The time up to which something is known to last: it stands still while there is no connection. */
+export function useClock(): number {
+  const hub = useHub();
+  const now = useNow();
+  return hub.lostAt && hub.link !== "live" ? hub.lostAt : now;
+}
+
 /** What is at the address, kept up to date while the view is shown. Not read if not *wanted*. */
 export function useResource<T>(path: Address<T>, wanted = true): Resource<T> {
   const hub = useContext(HubContext);

@@ -4,6 +4,7 @@ import { addressOf, type Address } from "../api/address";
 import { ApiError, Client } from "../api/client";
 import { Link, type LinkState } from "../api/link";
 import type { Change, GsdEvent, OutputChunk, Scope, ServerInfo, Session, SessionRecord, TerminalChunk } from "../api/types";
+import { alertOf } from "./alerts";
 import { EventLog } from "./eventlog";
 
 export interface Resource<T> {
@@ -28,6 +29,7 @@ export interface Notice {
   kind: "error" | "info";
   text: string;
   hint: string;
+  about: string;
 }
 
 type OutputListener = (chunk: OutputChunk) => void;
@@ -45,7 +47,8 @@ export class Hub {
   link: LinkState = "connecting";
   /** When the connection was lost, in milliseconds; 0 if there is one. */
   lostAt = 0;
-  scope: Scope = "read";
+  /** What the token permits; null until the server has said it. */
+  scope: Scope | null = null;
   server: ServerInfo | undefined;
   sessions: Session[] = [];
   isLoaded = false;
@@ -214,7 +217,7 @@ export class Hub {
     );
     if (!done) return false;
     this.given.set(question, { title, words: done.answer.words });
-    if (!this.wasReplaced(question)) this.notify("info", `${title}: answered`);
+    if (!this.wasReplaced(question)) this.notify("info", `${title}: answered`, "", question);
     return true;
   }
 
@@ -225,13 +228,15 @@ export class Hub {
     this.given.delete(question);
     if (given.words === taken.words) return false;
     const hint = "Both answers came at the same time, and the run took the last one.";
-    this.notify("error", `${given.title} is already answered: ${taken.words} (by ${taken.by})`, hint);
+    this.notify("error", `${given.title} is already answered: ${taken.words} (by ${taken.by})`, hint, question);
     return true;
   }
 
-  notify(kind: Notice["kind"], text: string, hint = ""): void {
-    const notice = { id: ++this.noticeNumber, kind, text, hint };
-    this.set(() => (this.notices = [...this.notices.slice(-3), notice]));
+  /** A notice takes the place of an earlier one about the same thing, by default with the same text. */
+  notify(kind: Notice["kind"], text: string, hint = "", about = text): void {
+    const notice = { id: ++this.noticeNumber, kind, text, hint, about };
+    const others = this.notices.filter((one) => one.about !== about);
+    this.set(() => (this.notices = [...others.slice(-3), notice]));
     if (kind === "info") setTimeout(() => this.dismiss(notice.id), 6000);
   }
 
@@ -252,6 +257,7 @@ export class Hub {
         events.set(change.session, known);
         isSummaryOld ||= !QUIET.has(change.event.name);
         isUrgent ||= change.event.name.startsWith("question.");
+        if (change.event.name === "question.asked") void alertOf(change.event, this.projectOf(change.session));
         if (change.event.name === "question.answered") {
           const { question = "", words = "", by = "" } = change.event.data as Record<string, string>;
           this.taken.set(question, { words, by });
@@ -287,6 +293,10 @@ export class Hub {
     this.sessionsShown = ++this.sessionsAsked;
     this.set(() => (this.sessions = this.sessions.filter((session) => !sessions.includes(session.id))));
     for (const session of sessions) this.logs.delete(session);
+  }
+
+  private projectOf(session: string): string {
+    return this.sessions.find((one) => one.id === session)?.project ?? session;
   }
 
   /** Events are sent for one session of a project; others of the same project show the same journal. */

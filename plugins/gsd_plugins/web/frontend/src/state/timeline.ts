@@ -39,9 +39,21 @@ export class Timeline {
   dollars = 0;
   openedAt = "";
   closedAt = "";
+  /** When the last event that was folded happened. */
+  lastAt = "";
+
+  /** The steps; without a process that works on them (*isWorked*), none is in progress and none takes longer. */
+  stepsOf(isWorked: boolean): StepRow[] {
+    const rows = [...this.steps.values()];
+    if (isWorked) return rows;
+    return rows.map((row) =>
+      row.status === "running" || row.status === "waiting" ? { ...row, status: "interrupted", endedAt: this.lastAt } : row,
+    );
+  }
 
   add(event: GsdEvent): void {
     const { name, step, at, data } = event;
+    this.lastAt = at;
     switch (name) {
       case "run.opened":
         this.openedAt ||= at;

@@ -3,7 +3,7 @@
 import { Component, useEffect, useRef, useState, type ReactElement, type ReactNode } from "react";
 
 import type { Resource } from "../state/hub";
-import { useHub, useNow } from "../state/hooks";
+import { useClock, useHub, useNow } from "../state/hooks";
 import { ago } from "../lib/format";
 import { Icon } from "./status";
 
@@ -136,7 +136,7 @@ function Age({ of }: { of: Resource<unknown> }): ReactElement | null {
 }
 
 export function Elapsed({ from, to }: { from: string | null; to: string | null }): ReactElement {
-  const now = useNow();
+  const now = useClock();
   if (!from) return <span className="numeric">–</span>;
   const end = to ? Date.parse(to) : now;
   const seconds = Math.max(0, Math.floor((end - Date.parse(from)) / 1000));
@@ -232,7 +232,7 @@ export function PlainText({ text, lines = 4 }: { text: string; lines?: number })
   return (
     <div className="plain-text">
       <p>
-        {isOpen ? text : short}
+        <Quoted text={isOpen ? text : short} />
         {isLong && !isOpen && " …"}
       </p>
       {isLong && (
@@ -241,6 +241,18 @@ export function PlainText({ text, lines = 4 }: { text: string; lines?: number })
         </button>
       )}
     </div>
+  );
+}
+
+/** Text with the two marks that messages use, `code` and **strong**: in what programs print, others mean nothing. */
+function Quoted({ text }: { text: string }): ReactElement {
+  return (
+    <>
+      {text.split(/(`[^`\n]+`|\*\*[^*\n]+\*\*)/).map((part, index) => {
+        if (index % 2 === 0) return part;
+        return part.startsWith("`") ? <code key={index}>{part.slice(1, -1)}</code> : <strong key={index}>{part.slice(2, -2)}</strong>;
+      })}
+    </>
   );
 }
 

@@ -4,10 +4,13 @@ import { useCallback, useEffect, useRef, useState, type FormEvent, type ReactEle
 
 import type { Question } from "../api/types";
 import { isTyping } from "../lib/keys";
+import { dateAndTime, stepWords } from "../lib/format";
 import { questionPath } from "../lib/route";
-import { useHub } from "../state/hooks";
+import { isEnded, useHub } from "../state/hooks";
+import { useDraft } from "../state/drafts";
 import { Ago, PlainText } from "./common";
 import { Inline, Markdown } from "./markdown";
+import { ResumeButton } from "./resume";
 import { Icon } from "./status";
 
 const KINDS: Record<string, string> = {
@@ -33,8 +36,12 @@ export function QuestionCard({ question, session, project, isFirst }: Props): Re
   const isOpen = !question.answer_given || isChanging;
   const title = question.header || KINDS[question.kind] || "Question";
 
-  const answer = async (words: string): Promise<void> => {
-    if (await hub.answer(session, question.id, words, title)) setChanging(false);
+  const owner = hub.sessions.find((one) => one.id === session);
+  const isContinued = hub.sessions.some((one) => one.project === owner?.project && (!isEnded(one) || one.summary?.status === "running"));
+  const answer = async (words: string): Promise<boolean> => {
+    const isAccepted = await hub.answer(session, question.id, words, title);
+    if (isAccepted) setChanging(false);
+    return isAccepted;
   };
 
   return (
@@ -44,7 +51,10 @@ export function QuestionCard({ question, session, project, isFirst }: Props): Re
         <h3 id={`title-${question.id}`}>{title}</h3>
         <span className="muted">
           {project && <>{project} · </>}
-          {question.step} · <Ago at={question.asked_at} /> · <a href={questionPath(question.id)}>{question.id}</a>
+          {stepWords(question.step)} · waiting since {dateAndTime(question.asked_at)}, <Ago at={question.asked_at} /> ·{" "}
+          <a href={questionPath(question.id)} title={question.id}>
+            link
+          </a>
         </span>
       </header>
       {/* A problem quotes what programs printed, which is no Markdown. */}
@@ -55,12 +65,20 @@ export function QuestionCard({ question, session, project, isFirst }: Props): Re
       ) : (
         <div className="given">
           <p>
-            <Icon name="check" className="tone-good" /> Answered. No run has taken the answer yet, so it can still be
-            changed.
+            <Icon name="check" className="tone-good" />
+            <span>
+              Your answer: <strong>{question.answer}</strong>.{" "}
+              {isContinued
+                ? "The run takes it when it looks next; until then it can be changed."
+                : "No run is in progress: resume it to use the answer. Until then it can be changed."}
+            </span>
           </p>
-          <button type="button" onClick={() => setChanging(true)} disabled={hub.scope !== "control"}>
-            Change
-          </button>
+          <span className="actions">
+            <button type="button" onClick={() => setChanging(true)} disabled={hub.scope !== "control"}>
+              Change
+            </button>
+            {owner && !isContinued && <ResumeButton session={owner} />}
+          </span>
         </div>
       )}
     </article>
@@ -72,27 +90,29 @@ interface FormProps {
   card: React.RefObject<HTMLElement | null>;
   isFirst: boolean;
   canAnswer: boolean;
-  onAnswer: (words: string) => Promise<void>;
+  onAnswer: (words: string) => Promise<boolean>;
 }
 
+const NOTHING: { chosen: readonly number[]; words: string } = { chosen: [], words: "" };
+
 function AnswerForm({ question, card, isFirst, canAnswer, onAnswer }: FormProps): ReactElement {
+  const hub = useHub();
   const { options, multiple, free_text: hasFreeText } = question;
-  const [chosen, setChosen] = useState<readonly number[]>([]);
-  const [words, setWords] = useState("");
+  const [draft, setDraft] = useDraft(question.id, NOTHING);
+  const { chosen, words } = draft;
+  const setWords = (text: string): void => setDraft(text ? { chosen: [], words: text } : NOTHING);
   const [isSending, setSending] = useState(false);
   const input = useRef<HTMLTextAreaElement>(null);
   const list = useRef<HTMLFieldSetElement>(null);
 
   const choose = useCallback(
     (number: number): void => {
-      setWords("");
-      setChosen((now) => {
-        if (!multiple) return [number];
-        return now.includes(number) ? now.filter((one) => one !== number) : [...now, number].sort((a, b) => a - b);
-      });
+      const others = chosen.filter((one) => one !== number);
+      const more = others.length === chosen.length ? [...chosen, number].sort((a, b) => a - b) : others;
+      setDraft({ chosen: multiple ? more : [number], words: "" });
       list.current?.querySelector<HTMLInputElement>(`input[value="${number}"]`)?.focus();
     },
-    [multiple],
+    [chosen, multiple, setDraft],
   );
 
   const submit = async (event?: FormEvent): Promise<void> => {
@@ -100,15 +120,16 @@ function AnswerForm({ question, card, isFirst, canAnswer, onAnswer }: FormProps)
     const answer = words.trim() || chosen.join(",");
     if (!answer || isSending) return;
     setSending(true);
-    await onAnswer(answer);
+    const isAccepted = await onAnswer(answer);
     setSending(false);
+    if (isAccepted) setDraft(undefined);
   };
 
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {
       const hasFocus = card.current?.contains(document.activeElement) ?? false;
       const isOurs = hasFocus || (isFirst && (document.activeElement === document.body || !document.activeElement));
-      if (!isOurs || isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (!canAnswer || !isOurs || isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
       const number = Number(event.key);
       if (number >= 1 && number <= options.length) choose(number);
       else if (event.key === "e" && hasFreeText) input.current?.focus();
@@ -165,10 +186,7 @@ function AnswerForm({ question, card, isFirst, canAnswer, onAnswer }: FormProps)
             disabled={!canAnswer}
             placeholder={options.length ? "or in your own words (e)" : "your answer"}
             aria-label="your own words"
-            onChange={(event) => {
-              setWords(event.target.value);
-              if (event.target.value) setChosen([]);
-            }}
+            onChange={(event) => setWords(event.target.value)}
             onKeyDown={(event) => {
               if (event.key === "Escape") event.currentTarget.blur();
               if (event.key === "Enter" && !event.shiftKey) void submit(event);
@@ -179,7 +197,7 @@ function AnswerForm({ question, card, isFirst, canAnswer, onAnswer }: FormProps)
           {isSending ? "Sending …" : "Answer"}
         </button>
       </div>
-      {!canAnswer && <p className="muted">This token may only watch. Answer with: {question.answer_with}</p>}
+      {hub.scope === "read" && <p className="muted">This token may only watch. Answer with: {question.answer_with}</p>}
       {question.human_only && <p className="muted">No policy may answer this: a person has to do it.</p>}
     </form>
   );

@@ -20,6 +20,7 @@ const ICONS = {
   skip: "M4.5 4.5L8.5 8l-4 3.5m4-7v7m3.5-7v7",
   stop: "M5 5h6v6H5z",
   warn: "M8 4v5m0 2.5h.01",
+  claim: "M8 3.6a4.4 4.4 0 1 1 0 8.8a4.4 4.4 0 1 1 0-8.8zM6 8h4",
   half: "M8 3.6a4.4 4.4 0 1 1 0 8.8a4.4 4.4 0 1 1 0-8.8zM8 5.2a2.8 2.8 0 0 1 0 5.6zM9 6v4",
 } as const;
 
@@ -52,6 +53,7 @@ const LOOKS: Record<string, Look> = {
   open: { tone: "idle", icon: "dot", word: "open" },
   unverified: { tone: "warn", icon: "warn", word: "unverified" },
   stale: { tone: "warn", icon: "warn", word: "outdated" },
+  claimed: { tone: "idle", icon: "claim", word: "claimed" },
   assumed: { tone: "warn", icon: "warn", word: "assumed" },
   gaps_found: { tone: "bad", icon: "warn", word: "gaps found" },
   failed: { tone: "bad", icon: "cross", word: "failed" },
@@ -60,6 +62,17 @@ const LOOKS: Record<string, Look> = {
   stopped: { tone: "idle", icon: "stop", word: "stopped" },
   skipped: { tone: "idle", icon: "skip", word: "skipped" },
 };
+
+/** A phase that is only marked as complete, or whose work nobody verified, is not shown as done. */
+export function phaseState(phase: { status: string; verdict: string }, step = phase.status): string {
+  return step === "completed" && phase.status === "completed" && phase.verdict !== "passed" ? "claimed" : step;
+}
+
+/** A plan with a SUMMARY.md alone, such as one of an imported project, is said to be done: nothing shows it. */
+export function planState(plan: { status: string; tasks: readonly { commit: string | null }[] }, phase: { verdict: string }): string {
+  const isShown = phase.verdict === "passed" || plan.tasks.some((task) => task.commit);
+  return plan.status === "completed" && !isShown ? "claimed" : plan.status;
+}
 
 /** A state that a later version of the server knows, or none at all, is shown, too. */
 export function lookOf(state: string | null | undefined): Look {

@@ -2,9 +2,9 @@
 
 import { useState, type ReactElement } from "react";
 
-import { duration, money, timeOfDay } from "../lib/format";
+import { duration, money, stepWords, timeOfDay } from "../lib/format";
 import { runPath } from "../lib/route";
-import { useNow } from "../state/hooks";
+import { useClock } from "../state/hooks";
 import type { StepRow } from "../state/timeline";
 import { Empty } from "./common";
 import { Status } from "./status";
@@ -13,7 +13,7 @@ const SHOWN = 40;
 
 export function StepTable({ session, steps }: { session: string; steps: StepRow[] }): ReactElement {
   const [isAll, setAll] = useState(false);
-  const now = useNow();
+  const now = useClock();
   if (!steps.length) return <Empty title="No steps yet" />;
   const begin = Math.min(...steps.map((step) => Date.parse(step.startedAt)));
   const end = Math.max(...steps.map((step) => endOf(step, now)));
@@ -40,7 +40,9 @@ export function StepTable({ session, steps }: { session: string; steps: StepRow[
             return (
               <tr key={step.id}>
                 <td>
-                  {step.phase ? <a href={runPath(session, "phase", step.phase)}>{step.id}</a> : step.id}
+                  <span title={step.id}>
+                    {step.phase ? <a href={runPath(session, "phase", step.phase)}>{stepWords(step.id)}</a> : stepWords(step.id)}
+                  </span>
                   {step.note && <span className="step-note">{step.note}</span>}
                 </td>
                 <td>

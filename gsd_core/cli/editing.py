@@ -1,0 +1,176 @@
+"""Commands that edit planning files: with the project's lock, finished after a kill, and never done twice.
+
+See :mod:`gsd_core.run.edits`. An edit counts as finished when its command has said so: only then is it
+forgotten. The same command typed again after that is another one; typed again before, it finishes the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import secrets
+import shlex
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+from gsd_core.errors import Locked, ProjectError
+
+from .commands import with_global_options
+from .global_options import GlobalOptions
+from .output import print_json, print_line, warn
+
+if TYPE_CHECKING:
+    from gsd_core.planning.edits import Edit
+    from gsd_core.run.edits import StoredEdit
+    from gsd_core.views.next import Next
+
+REQUEST = "request.json"
+"""What a command has asked the active run for, until it has said so."""
+
+
+@attrs.frozen(kw_only=True)
+class Editor:
+    """Edits the planning files of the project at *root* for one *command*, in its words without flags.
+
+    *directory* is that of the journal. *finished* is the edit of the same command that was interrupted.
+    """
+
+    root: Path
+    directory: Path
+    command: tuple[str, ...]
+    finished: StoredEdit | None = None
+
+    def carry_out(self, plan: Callable[[], Edit], *, commit: bool = True) -> StoredEdit:
+        """Carry out what *plan* returns, once, and return it with its commit."""
+        from gsd_core.git import Git
+        from gsd_core.planning.config import read_config
+        from gsd_core.run.edits import do_edit
+
+        from .project_settings import run_settings
+
+        if self.finished:
+            warn(["an earlier try was interrupted, and is finished now"])
+            return self.finished
+        docs = commit and run_settings(self.root, read_config(self.root)).commit_docs
+        # Git processes are marked: one that outlives this process is ended before its commit is made again.
+        owner = f"{secrets.token_hex(8)} {self.directory}"
+        git = Git(self.root, environment={"GSD_RUN": owner})
+        work = do_edit(self.root, self.directory, plan(), git=git, docs=docs, command=self.command)
+        return asyncio.run(work)
+
+
+@contextmanager
+def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
+    """Hold the project's lock for *command*, and finish first what an earlier one has left undone.
+
+    Leave the block when the user has been told the result. Raises ``Locked``, ``ProjectError`` and
+    ``PlanningError``.
+    """
+    from gsd_core.git import Git
+    from gsd_core.journal.lock import ProjectLock
+    from gsd_core.run.edits import forget
+    from gsd_core.run.recovery import remove_remains
+
+    from .project import core_folder
+
+    directory = core_folder(root)
+    if directory is None:
+        raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
+    with ProjectLock(directory):
+        asyncio.run(remove_remains(Git(root), directory))
+        stored = _finish_first(root, directory, command)
+        yield Editor(root=root, directory=directory, command=command, finished=stored)
+        forget(directory)
+
+
+def _finish_first(root: Path, directory: Path, command: tuple[str, ...]) -> StoredEdit | None:
+    """Finish what is stored; return it if *command* had asked for it, else say so."""
+    from gsd_core.journal.store import Journal
+    from gsd_core.run.edits import finish_edit, forget
+
+    from .project import journal_path, now
+
+    stored = asyncio.run(finish_edit(root, directory))
+    if stored is None or (command and stored.command == command):
+        return stored
+    if stored.request:
+        with Journal.open(journal_path(root), clock=now) as journal:
+            journal.consumed([stored.request])
+    warn([f"finished first: {stored.label}, which was interrupted"])
+    forget(directory)
+    return None
+
+
+def finish_interrupted(options: GlobalOptions) -> None:
+    """Finish what an earlier command has left undone, unless a process is active in the project."""
+    from .project import core_folder
+
+    root = options.directory.resolve()
+    if root.is_dir() and (directory := core_folder(root)) and (directory / "edit.json").exists():
+        with suppress(Locked), editing(root, ()):
+            pass
+
+
+def interrupted(root: Path, gsd: str) -> Next | None:
+    """Return what an earlier command has left undone, if anything, and the command that finishes it.
+
+    It comes before anything else: the files may be half changed.
+    """
+    from gsd_core.run.edits import stored_edit
+    from gsd_core.views.next import Next
+
+    from .project import core_folder, holder_of
+
+    directory = core_folder(root)
+    try:
+        stored = stored_edit(directory) if directory and not holder_of(root) else None
+    except ProjectError as error:
+        return Next(reason=f"{error}: {error.hint}")
+    if stored is None:
+        return None
+    words = shlex.join(stored.command) if stored.command else "resume"
+    return Next(reason=f"a command was interrupted: {stored.label}", command=f"{gsd} {words}")
+
+
+def ask_run(
+    options: GlobalOptions,
+    root: Path,
+    kind: Literal["phase", "todo"],
+    asked: Mapping[str, str],
+    command: tuple[str, ...],
+    *,
+    what: str,
+    as_json: bool,
+) -> None:
+    """Ask the active run for an edit, and say so; raise ``Locked`` again if it is no run.
+
+    While an agent works, a change in ``.planning`` could be taken for the agent's own.
+    """
+    from gsd_core.files import read_below, write_below
+    from gsd_core.journal.inbox import put
+    from gsd_core.views.status import SCHEMA_VERSION
+
+    from .project import holder_of, journal_path
+
+    holder, path = holder_of(root), journal_path(root)
+    if holder is None or not path.exists():
+        raise
+    # The same key after a kill: the request is made once.
+    key = secrets.token_hex(16)
+    with suppress(OSError, ValueError):
+        stored = json.loads(read_below(path.parent, REQUEST))
+        key = stored["key"] if stored["command"] == list(command) else key
+    text = json.dumps({"command": command, "key": key})
+    write_below(path.parent, REQUEST, text.encode(), mode=0o600)
+    put(path, kind, asked, by=getpass.getuser(), key=key)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "asked": True, "pid": holder.pid})
+    else:
+        print_line(f"the active run (pid {holder.pid}) {what} after its current step")
+        print_line(with_global_options("follow it with: gsd log --follow", options))
+    (path.parent / REQUEST).unlink(missing_ok=True)

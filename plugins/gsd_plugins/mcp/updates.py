@@ -1,0 +1,75 @@
+"""Telling clients that a document has changed: subscriptions to resources."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from gsd_plugins.sessions import Source
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from mcp.server.session import ServerSession
+    from mcp.server.subscriptions import InMemorySubscriptionBus
+
+WAIT_SECONDS = 10.0
+
+
+@attrs.define(kw_only=True)
+class Updates:
+    """Follows *source*, and says which of the documents, by the end of their address, have changed.
+
+    *bus* has the clients that listen, *sessions* those of earlier versions of MCP, by the address.
+    """
+
+    source: Source
+    documents: Mapping[str, str]
+    scheme: str
+    bus: InMemorySubscriptionBus
+    sessions: dict[str, set[ServerSession]] = attrs.field(factory=dict[str, "set[ServerSession]"])
+
+    @asynccontextmanager
+    async def following(self, _: Server[Any]) -> AsyncGenerator[None]:
+        """Follow the documents as long as the server runs."""
+        task = asyncio.create_task(self._follow(), name="resources")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _follow(self) -> None:
+        number, known = self.source.number, await asyncio.to_thread(self._stamps)
+        while True:
+            await self.source.wait(number, WAIT_SECONDS)
+            if number == self.source.number:
+                continue
+            number, now = self.source.number, await asyncio.to_thread(self._stamps)
+            for uri in [uri for uri, stamp in now.items() if known.get(uri) != stamp]:
+                await self._publish(uri)
+            known = now
+
+    def _stamps(self) -> dict[str, tuple[int, int]]:
+        """Return when each document was last written, and its size."""
+        found: dict[str, tuple[int, int]] = {}
+        for session in self.source.sessions():
+            for name, file in self.documents.items():
+                with suppress(OSError):
+                    about = (session.project / ".planning" / file).stat()
+                    found[f"{self.scheme}{session.id}/{name}"] = (about.st_mtime_ns, about.st_size)
+        return found
+
+    async def _publish(self, uri: str) -> None:
+        from mcp.server.subscriptions import ResourceUpdated
+
+        await self.bus.publish(ResourceUpdated(uri=uri))
+        for session in [*self.sessions.get(uri, ())]:
+            try:
+                await session.send_resource_updated(uri)
+            except Exception:  # the client is gone, which each transport says in another way
+                self.sessions[uri].discard(session)

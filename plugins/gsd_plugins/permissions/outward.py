@@ -1,0 +1,203 @@
+"""Effects on other machines: programs that publish, deploy, send, or use a foreign database or index."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from .reading import known, shown, unescaped
+from .table import base_name, entry_of, is_in, only_help, table
+
+if TYPE_CHECKING:
+    from .findings import Findings
+
+LOOPBACK = re.compile(
+    r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
+)
+# Options and words that make a program send data: by name, and for all others, which are like curl.
+_SENDING = {
+    "wget": re.compile(r"--(?:post|body|method)"),
+    **dict.fromkeys(("http", "https", "xh"), re.compile(r"[\w-]+(?::?=|@)[^=]|POST|PUT|PATCH|DELETE")),
+}
+_SENDING_LIKE_CURL = re.compile(
+    r"-[a-zA-Z]*[dFT]$|-[dFT].|--(?:data|form|upload|json|post|body|url-query)|"
+    r"(?:-X=?|--request=?|--method=?)?(?:POST|PUT|PATCH|DELETE)$"
+)
+_DATABASE = re.compile(
+    r"\b(?:jdbc:)?(?:postgres|mysql|mariadb|mongodb|redis|cockroach|sqlserver|mssql|oracle|clickhouse|amqp)"
+    r"\w*(?:\+\w+)?://[^\s'\"]*"
+)
+_HOST = re.compile(r"(?:\b(?:host(?:addr)?|service)=|^--?(?:server|uri|url)=|^-h(?=[\w.-]{2}))([^\s']+)")
+_TEXT = re.compile(r"-[Hdw]$|--(?:header|data|json|write-out|form)\b")
+
+
+def check_outward(findings: Findings, program: str, words: Sequence[str]) -> None:
+    """Collect the effects of one command on other machines."""
+    if only_help(words):
+        return
+    options, pairs = table()["options"], [*pairwise(["", *words])]
+    bare = [word for before, word in pairs if word[:1] not in "-+" and before not in options["values"]]
+    here = is_in("connects", program) and any(LOOPBACK.match(word) for word in bare)
+    if (reason := entry_of("outward", program.removesuffix("-cli"))) and not here:
+        findings.outward(f"{program}: {reason}")
+    if verb := _publishes(program, bare, words):
+        findings.outward(f"{program} {shown(verb)}: it has effects on other machines")
+    if is_in("downloaders", program):
+        sending = _SENDING.get(program, _SENDING_LIKE_CURL)
+        remote = [
+            word
+            for before, word in pairs
+            if not _TEXT.match(word)
+            and (before not in options["curl"] or ("://" in word and not _TEXT.match(before)))
+            and not _is_local(word)
+        ]
+        hidden = any(not known(word) for before, word in pairs if before not in options["unsent"])
+        if remote and (hidden or any(sending.match(word) for word in words)):
+            findings.outward("it sends data to another machine")
+    elif is_in("sends", program) and not all(map(known, words)):
+        findings.outward("it sends what is known only at run time to another machine")
+    if is_in("databases", program):
+        hosts = [word for before, word in pairs if before in options["hosts"]]
+        hosts += [word for word in bare if not known(word)]
+        hosts += [found for word in words for found in _HOST.findall(word)]
+        for host in hosts:
+            check_address(findings, host)
+    if not is_in("pattern_first", program) and entry_of("kinds", program) != "text":
+        for word in words:
+            check_database(findings, word)
+    for before, word in pairs:
+        option, _, value = word.partition("=")
+        if option in options["indexes"] and value:
+            check_address(findings, value, index=True)
+        elif before == "-connect":
+            check_address(findings, word)
+        elif before in options["indexes"] and is_in("installers", program):
+            check_address(findings, word, index=True)
+    if program == "rsync" and any(re.match(r"[\w.@\x00-\x05-]{2,}:|rsync://", word) for word in words):
+        findings.outward("it connects to another machine")
+
+
+def check_database(findings: Findings, text: str) -> None:
+    """Ask about the URL of a database on another machine."""
+    if (match := _DATABASE.search(text)) and not _is_local(match[0]):
+        findings.outward(
+            f"it connects to a database on another machine ({shown(match[0].partition(':')[0])})"
+        )
+
+
+def check_runner(findings: Findings, words: Sequence[str]) -> None:
+    """Ask about a package runner, such as ``npx``, whose package is not one of the default index."""
+    for word in words:
+        source = re.sub(r"^--[\w-]+=", "", word)
+        if re.match(r"git\+|ssh:|git@|(?:github|gitlab|bitbucket|gist):|[\w.-]+/[\w.-]+#", source):
+            findings.outward(f"{shown(source)} is not a package of the default index")
+        elif "://" in source:
+            check_address(findings, source, index=True)
+
+
+def check_address(findings: Findings, address: str, *, index: bool = False) -> None:
+    """Ask about an address unless it is one of this machine, or with *index*, of a default package index."""
+    if index:
+        host = re.sub(r"^\w*:?//|[/:].*$", "", address)
+        if host not in table()["options"]["default_indexes"] and not _is_local(address):
+            findings.outward(f"packages from {shown(host)} are not those of the default index")
+    elif not _is_local(address if re.search("://|^/", address) else f"x://{address}"):
+        findings.outward("it connects to another machine")
+
+
+def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
+    """Return the argument that makes a command publish or deploy something; empty without one."""
+    cloud = table()["cloud"]
+    if program in cloud["programs"]:
+        chosen = bare[: 1 if program == "kubectl" else 3]
+        reads = any({word, word.split("-")[0]} & cloud["verbs"] for word in chosen)
+        return "" if reads else " ".join(bare[:2])
+    named = table()["subcommands"].get(base_name(program), frozenset())
+    if bare and bare[0] in cloud["harmless"] - named:
+        return ""
+    options = [word for word in words if word.startswith("--")]
+    for word in bare if is_in("targets", program) else [*bare[:3], *options]:
+        first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
+        script = (
+            is_in("scripts", program)
+            and first in cloud["publishing"]
+            and word in (bare if is_in("targets", program) else bare[:2])
+        )
+        if word in named or (script and not cloud["checks"] & set(rest)):
+            return word
+    return "--push" if is_in("containers", program) and "--push" in words else ""
+
+
+def _is_local(word: str) -> bool:
+    """Whether a word is not an address, or an address of this machine."""
+    if "://" in word:
+        rest = word.partition("://")[2]
+        try:
+            host = urlsplit("//" + re.split(r"[\x00-\x05/?#]", rest)[0]).hostname or ""
+        except ValueError:
+            return False
+        # `localhost$X` may be another host, and so may `localhost:$X@host`.
+        cut = re.match(r"[^/?#:]*[\x00-\x05]|[^/?#]*[\x00-\x05][^/?#]*@", rest)
+        return (bool(LOOPBACK.fullmatch(host)) or not rest.strip("/") or rest[0] == "/") and not cut
+    if re.fullmatch(rf"(?:{LOOPBACK.pattern})(?:[:/?].*)?|[-/:@{{\[%].*|\d*", word, re.DOTALL):
+        return True
+    return known(word) and not re.match(r"[\w-]+(?:\.[\w-]+)+(?:[:/?]|$)", word)
+
+
+@cache
+def _programs() -> re.Pattern[str]:
+    """Return a pattern for a program that reaches other machines with whatever arguments it has."""
+    names = "|".join(re.escape(name) for names in table()["outward"].values() for name in sorted(names))
+    return re.compile(rf"(?:^|[;&|(`'\"\n>]|\b(?:then|do|else)\s)\s*(?:{names})\s+[\w'\"$-]")
+
+
+def mentioned(text: str) -> str:
+    """Return an effect on other machines that a text with hidden commands mentions, in whatever order.
+
+    Quotes, escapes and base64 or hex between the words do not hide them.
+    """
+    plain = unescaped(text)
+    for token in re.findall(r"[A-Za-z0-9+/]{8,}=*", plain)[:100]:
+        for decode in (bytes.fromhex, base64.b64decode):
+            try:
+                decoded = decode(token).decode("ascii")
+            except ValueError:
+                continue
+            plain += f"\n{decoded}" if decoded.isprintable() or "\n" in decoded else ""
+    if match := _programs().search(plain):
+        return match[0].strip(" ;&|(`'\"\n")
+    tokens = set(re.findall(r"[\w.@:-]+", re.sub(r"['\"]", "", plain))) | set(re.findall(r"[\w-]+", plain))
+    for program, named in {**table()["subcommands"], "git": table()["git"]["outward"]}.items():
+        if program in tokens and (found := tokens & named):
+            return f"{program} {min(found)}"
+    publishes = {word for word in tokens if re.split(r"[:_-]", word)[0] in table()["cloud"]["publishing"]}
+    for group, words in (("groups", publishes), ("cloud", tokens & table()["cloud"]["changes"])):
+        programs = table()[group]["scripts" if group == "groups" else "programs"] & tokens
+        if programs and words:
+            return f"{min(programs)} {min(words)}"
+    return ""
+
+
+@cache
+def _signs(name: str) -> re.Pattern[str]:
+    return re.compile("|".join(sorted(table()["code"][name])), re.DOTALL)
+
+
+def sends(code: str) -> bool:
+    """Whether the code of a program, of any language, sends something to another machine."""
+    hosts = re.findall(r"(?:https?|ftps?|wss?)://([^/\s'\":\]]+|\[[^\]]*\])", code)
+    hosts += re.findall(r"['\"]([\w-]+(?:\.[\w-]+)+|localhost|::1)['\"]\s*,\s*\d+", code)
+    local = re.compile(rf"(?:{LOOPBACK.pattern})|testserver|test|example")
+    remote = [host for host in hosts if not local.fullmatch(host.rpartition("@")[2])]
+    return bool(_signs("sends" if hosts else "mails").search(code)) and bool(remote or not hosts)
+
+
+def sign_of(kind: str, code: str) -> str:
+    """Return the first sign of a kind of effect in code, from the table; empty without one."""
+    match = _signs(kind).search(code)
+    return match[0][:30] if match else ""

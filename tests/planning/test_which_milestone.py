@@ -1,0 +1,182 @@
+"""The milestone in progress, its phases and the next version are found from all that the files say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gsd_core.planning.changes import ListPlans, SetPosition, TickPlan
+from gsd_core.planning.edit import apply_changes
+from gsd_core.planning.next_milestone import next_version
+from gsd_core.planning.survey import read_planning, survey
+from tests.planning.trees import make_project
+
+PHASES = "### Phase 1: A\n### Phase 2: B\n### Phase 3: C\n"
+SHIPPED = "- ✅ **v1.0 One** — Phases 1-2 (shipped 2026-01-31)\n"
+CASES: dict[str, tuple[dict[str, str], str, list[str], str]] = {
+    "the list is newer than a heading": (
+        {
+            "ROADMAP.md": f"## Milestones\n{SHIPPED}- 🚧 **v2.0 Two** — Phase 3 (in progress)\n"
+            f"## Phases\n### 🚧 v1.0 One (In Progress)\n#### Phase 1: A\n#### Phase 2: B\n"
+            "## Progress\n### Phase 3: C\n",
+            "STATE.md": "---\nmilestone: v2.0\n---\n",
+        },
+        *("v2.0", ["3"], "v2.1"),
+    ),
+    "a table gives a phase to a planned milestone": (
+        {
+            "ROADMAP.md": "### 🚧 v1.1 Two\n## Phase Details\n" + PHASES + "## Progress\n"
+            "| Phase | Milestone | Plans Complete | Status |\n|---|---|---|---|\n"
+            "| 1. A | v1.1 | 0/1 | Planned |\n| 2. B | v1.1 | 0/1 | Planned |\n| 3. C | v1.2 | 0/1 | - |\n"
+        },
+        *("v1.1", ["1", "2"], "v1.2"),
+    ),
+    "no heading has the milestone of STATE": (
+        {
+            "ROADMAP.md": "## v1.0 One\nDone long ago.\n## Phases\n" + PHASES,
+            "STATE.md": "---\nmilestone: v2.0\n---\n## Current Position\n\nPhase: 2 of 3 (B)\n",
+        },
+        *("v2.0", ["1", "2", "3"], "v2.1"),
+    ),
+    "an early copy in the archive": (
+        {
+            "ROADMAP.md": "## 🚧 v1.1 Two\n- [x] **Phase 1: A** - a\n- [ ] **Phase 2: B** - b\n",
+            "milestones/v1.1-ROADMAP.md": "# v1.1\n- [x] **Phase 1: A** - a\n- [ ] **Phase 2: B** - b\n",
+            "STATE.md": "---\nmilestone: v1.1\n---\n",
+        },
+        *("v1.1", ["1", "2"], "v1.2"),
+    ),
+    "the roadmap in progress is kept in milestones": (
+        {
+            "ROADMAP.md": f"## Milestones\n{SHIPPED}- 🚧 [v1.1](milestones/v1.1-ROADMAP.md)\n",
+            "milestones/v1.1-ROADMAP.md": "# v1.1 Two\n- [ ] **Phase 4: A** - a\n",
+            "STATE.md": "---\nmilestone: v1.1\n---\n",
+        },
+        *("v1.1", ["4"], "v1.2"),
+    ),
+    "a stray file in the archive": (
+        {
+            "ROADMAP.md": "## Milestones\n- ✅ **v0.11.0 Data** — Phases 29-32 (shipped)\n",
+            "milestones/v1-ROADMAP.md": "# v1\n**Status:** SHIPPED\n- [x] **Phase 1: A** - a\n",
+        },
+        *("", [], "v0.12.0"),
+    ),
+    "no active roadmap": (
+        {
+            "ROADMAP.md": "# Roadmap\n\nNo active roadmap.\n\n[v1.0](milestones/v1.0-ROADMAP.md)\n",
+            "milestones/v1.0-ROADMAP.md": "# v1.0\n- [x] **Phase 1: A** - a\n",
+            "STATE.md": "---\nmilestone: none\n---\n",
+        },
+        *("", [], "v1.1"),
+    ),
+    "a candidate in the backlog": (
+        {"ROADMAP.md": f"## Milestones\n{SHIPPED}## Backlog\n### Dark (v1.4 candidate)\n### v1.x / v2+\n"},
+        *("", [], "v1.1"),
+    ),
+    "a name instead of a version": (
+        {
+            "ROADMAP.md": PHASES,
+            "STATE.md": "---\nmilestone: clean-up\n---\n",
+            "milestones/v1.3-ROADMAP.md": "# v1.3\n",
+        },
+        *("clean-up", ["1", "2", "3"], "v1.4"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_milestone_its_phases_and_the_next_version(tmp_path: Path, name: str) -> None:
+    files, milestone, numbers, following = CASES[name]
+    root = make_project(tmp_path, files)
+    planning = read_planning(root)
+
+    assert [phase.number for phase in planning.phases] == numbers
+    assert bool(planning.idle) is (not numbers)
+    if numbers:
+        assert (planning.milestone, survey(root).current) == (milestone, milestone)
+        assert [phase.number for phase in survey(root).phases()] == numbers
+    assert next_version(root) == following
+
+
+def test_sources_that_disagree_are_named_with_the_one_that_counts(tmp_path: Path) -> None:
+    files, *_ = CASES["no heading has the milestone of STATE"]
+    roadmap = files["ROADMAP.md"].replace("## v1.0 One", "## 🚧 v1.0 One")
+    note = survey(make_project(tmp_path, {**files, "ROADMAP.md": roadmap})).note
+
+    assert "v2.0 by STATE.md" in note
+    assert "v1.0 by a heading of ROADMAP.md" in note
+    assert note.endswith("counts")
+
+
+POSITIONS = {
+    "Phase: 29 of 32 (Old) — with Ada": "Phase: 29 of 32 (Old) — with Ada",
+    "Phase: 28 of 32 (Before) — with Ada": "Phase: 29 of 32 (Search) — with Ada",
+    "Phase: 29 (Old) — PARTIAL-SCOPE COMPLETE": "Phase: 29 (Old) — PARTIAL-SCOPE COMPLETE",
+    "Phase: 29 — Old (not started)": "Phase: 29 — Old (executing)",
+    "Phase: Ready for next milestone": "Phase: 29 of 32 (Search)",
+    "Plan: 1 of 5 in it (1 complete, 4 remaining)": "Plan: 2 of 3 in it (2 complete, 1 remaining)",
+    "Plan: 0 of TBD in current phase": "Plan: 2 of 3 in current phase",
+    "Progress: [==    ] 50% (5/7 plans), demo": "Progress: [===== ] 75% (6/8 plans), demo",
+    "Progress: 50% (29/40 plans of all)": "Progress: 75% (29/40 plans of all)",
+    "Progress: v1.0 done | v1.1 [██░░░░░░░░] 20%": "Progress: v1.0 done | v1.1 [████████░░] 75%",
+    "Progress: ######---- 60%": "Progress: ########-- 75%",
+    "Status: Ready to plan — waits for a key": "Status: In progress — waits for a key",
+}
+
+
+@pytest.mark.parametrize("line", POSITIONS)
+def test_a_line_keeps_its_form_and_what_a_person_added(line: str) -> None:
+    change = SetPosition(
+        phase="29",
+        name="Search",
+        status="In progress",
+        date="2026-01-31",
+        activity="Did it",
+        phases=4,
+        last=32,
+        plan=2,
+        plans=3,
+        percent=75,
+        done=6,
+        all_plans=8,
+        phases_done=1,
+    )
+    text = f"## Current Position\n\n{line}\n"
+    after = apply_changes({"STATE.md": text}, [change]).get("STATE.md", text)
+
+    assert after.splitlines()[-1] == POSITIONS[line]
+    assert apply_changes({"STATE.md": after}, [change]) == {}
+
+
+def test_a_number_that_is_not_known_is_left_alone() -> None:
+    text = "## Current Position\n\nPhase: 9 of 12 (B)\nPlan: 2 of 5\nProgress: [██░░░] 40%\n"
+    change = SetPosition(phase="9", name="B", status="In progress", date="2026-01-31", activity="x")
+
+    assert apply_changes({"STATE.md": text}, [change]) == {}
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("3 plans in 2 waves", "4 plans in 2 waves"),
+        ("1/3 plans executed", "3/4 plans executed"),
+        ("3 plans (1 complete, 2 gap closure)", "4 plans (3 complete, 2 gap closure)"),
+        ("9 plans (2 of them with Ada)", "9 plans (2 of them with Ada)"),
+        ("to be split with Ada", "to be split with Ada"),
+    ],
+)
+def test_plans_are_counted_on_disk_and_not_by_their_ticks(field: str, expected: str) -> None:
+    roadmap = (
+        f"- [ ] **Phase 1: A** (0/3 plans)\n### Phase 1: A\n**Plans**: {field}\nPlans:\n- [ ] 01-01-PLAN.md\n"
+        "\n## Progress\n\n| Phase | Plans | Status |\n|---|---|---|\n| 1. A | 1/3 (late) | In Progress |\n"
+    )
+    change = TickPlan(phase="1", plan="01-01")
+
+    after = apply_changes({"ROADMAP.md": roadmap}, [change], {"1": (3, 4)})["ROADMAP.md"]
+
+    assert f"**Plans**: {expected}\n" in after
+    assert "| 1. A | 3/4 (late) | In Progress |" in after
+    assert "**Phase 1: A** (3/4 plans)" in after
+    again = ListPlans(phase="1", plans=(("01-01", ""),))
+    assert apply_changes({"ROADMAP.md": after}, [again], {"1": (3, 4)}) == {}
