@@ -257,10 +257,10 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
 
 
-def text_at_head(git: Command, path: str) -> str:
-    """Return the text of *path* in the last commit; empty if it is not in it, or is not text."""
+def text_at(git: Command, path: str, commit: str = "HEAD") -> str:
+    """Return the text of *path* in a commit; empty if it is not in it, or is not text."""
     try:
-        return git("cat-file", "blob", f"HEAD:./{path}")
+        return git("cat-file", "blob", f"{commit}:./{path}")
     except GitError:
         return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import attrs
 from .command import Command
 from .repository import entries, head, prefix, within
 
+MAX_ARGUMENTS = 1000
 RUN, STEP, TASK, PROJECT = "GSD-Run", "GSD-Step", "GSD-Task", "GSD-Project"
 EDIT = "GSD-Edit"
 
@@ -122,6 +123,42 @@ def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], s
 def last_of(git: Command, path: str) -> str:
     """Return the last commit below HEAD that changed *path*; ``""`` if none did."""
     return _read_log(git, "-1", "--no-show-signature", "--format=%H", "--", path)
+
+
+def before(git: Command, commits: Sequence[str]) -> str:
+    """Return the commit on which the first of *commits* was made; ``""`` if they begin the history."""
+    code, first = git.run("merge-base", "--octopus", *commits[:MAX_ARGUMENTS], ok=(0, 1, 128))
+    if code == 0 and first in commits:
+        code, first = git.run("rev-parse", "--verify", "--quiet", f"{first}^", ok=(0, 1, 128))
+    return first if code == 0 else ""
+
+
+def removed_since(git: Command, commit: str, paths: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+    """Return which of *paths* a commit removed that *commit* does not reach: its id, step and subject."""
+    if not paths:
+        return {}
+    form = f"%x01%H%x02%(trailers:key={STEP},valueonly,separator=%x2C)%x02%s%x03"
+    out = _read_log(
+        git,
+        "-z",
+        "--topo-order",
+        "--no-show-signature",
+        "--no-renames",
+        "--relative",
+        "--diff-filter=D",
+        "--name-only",
+        f"--format={form}",
+        f"{commit}..HEAD",
+        "--",
+        *paths[:MAX_ARGUMENTS],
+    )
+    found: dict[str, tuple[str, str, str]] = {}
+    for entry in re.split(r"(?:\A|\0)\x01(?=[0-9a-f]{40,64}\x02)", out)[1:]:
+        head, _, names = entry.partition("\x03")
+        sha, step, subject = head.split("\x02", 2)
+        for path in names.split("\0"):
+            found.setdefault(path.strip("\n"), (sha, step.strip(), subject))
+    return {path: found[path] for path in paths if path in found}
 
 
 def _read_log(git: Command, *arguments: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 
 from .command import Command, GitError, GitUnavailable
-from .history import PROJECT, RUN
+from .history import MAX_ARGUMENTS, PROJECT, RUN
 from .recovery import AUTHOR, commit_ref
 from .repository import one_writer
 
@@ -22,8 +22,6 @@ BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "
 OWN = "refs/gsd/"
 REAL_OBJECTS = {"GIT_NO_REPLACE_OBJECTS": "1"}
 """For reading the history as it is: an object can be replaced by another with ``git replace``."""
-
-MAX_ARGUMENTS = 1000
 
 IN_PROGRESS: Mapping[str, str] = {
     "MERGE_HEAD": "a merge",

@@ -9,6 +9,8 @@ agent. So completion is a fact of this run, and the files are claims:
 - A check mark that appears while the run works does not count either: a process that an agent left behind
   may have set it. One that appears between two processes of the run is a person's decision to leave the
   phase as it is: it is a claim.
+- A check mark over a plan that is on disk and not executed does not count: whoever planned more did not see
+  the end of the phase. Only if it appears between two processes, a person decided to leave the plan.
 - Gaps are always believed, with or without a check mark.
 """
 
@@ -29,7 +31,9 @@ def standing(state: State, phase: PhaseSnapshot) -> Literal["done", "claimed", "
     """
     if phase.verdict == "gaps_found" and not state.options.skip_verify:
         return "open"
-    if phase.ticked and any(record.completed for record in state.of(COMPLETE, phase.number)):
+    completed = any(record.completed for record in state.of(COMPLETE, phase.number))
+    has_more = any(map(is_open, phase.plans)) or (is_stale(state, phase) and not state.options.skip_verify)
+    if phase.ticked and completed and not has_more:
         return "done"
     executed = phase.plans and all(is_executed(state, phase, plan) for plan in phase.plans)
     if executed and phase.verdict == "passed" and is_believed(state, phase) and not is_stale(state, phase):
@@ -37,6 +41,11 @@ def standing(state: State, phase: PhaseSnapshot) -> Literal["done", "claimed", "
     asked_for = phase.number in (state.options.phases or ())
     was_ticked = state.claims is None or phase.number in state.claims.ticked
     return "claimed" if phase.ticked and was_ticked and not asked_for else "open"
+
+
+def is_open(plan: PlanSnapshot) -> bool:
+    """Whether a plan is on disk and has no summary."""
+    return plan.on_disk and not plan.summary
 
 
 def dependents(state: State, phase: str) -> tuple[str, ...]:
@@ -104,16 +113,20 @@ def claims_at_opening(state: State, now: Snapshot, *, interrupted: bool) -> Clai
     count.
     """
     found = claims_of(now)
-    if not state.run or state.seen is None:
-        return found
-    seen = claims_of(state.seen)
-    before = seen if state.claims is None else state.claims
+    known = {plan.id for phase in state.seen.phases for plan in phase.plans} if state.seen else set[str]()
+    unfinished = {
+        p.number for p in now.phases if any(is_open(plan) and plan.id not in known for plan in p.plans)
+    }
+    seen = claims_of(state.seen or now)
+    before = state.claims or seen
+    is_new = not state.run or state.seen is None
 
     def believed(now: tuple[str, ...], before: tuple[str, ...], seen: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(one for one in now if one in before or (one not in seen and not interrupted))
+        return tuple(one for one in now if is_new or one in before or (one not in seen and not interrupted))
 
+    ticked = believed(found.ticked, before.ticked, seen.ticked)
     return Claims(
-        ticked=believed(found.ticked, before.ticked, seen.ticked),
+        ticked=tuple(number for number in ticked if number not in unfinished),
         passed=believed(found.passed, before.passed, seen.passed),
         summaries=believed(found.summaries, before.summaries, seen.summaries),
     )

@@ -210,7 +210,7 @@ def _next_steps(state: State) -> Iterator[Due]:
     idle = state.seen.idle if state.seen else ""
     if not phases and (not idle or is_initializing(state) or starts_milestone(state)):
         yield _begin(state, _before(state, Start(step=StepId(kind=INIT))))
-    waits = False
+    waits, late = False, list[Due]()
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
         if not in_range(state, phase.number) or phase.number in state.skipped:
             continue
@@ -218,12 +218,18 @@ def _next_steps(state: State) -> Iterator[Due]:
             continue
         match _next_in(state, phase):
             case Start() as start:
-                yield _begin(state, _before(state, start, phase))
+                start = _before(state, start, phase)
+                # If others verified the phase, nothing depends on the check mark that it lacks.
+                if start.step.kind == COMPLETE and standing(state, phase) == "claimed":
+                    late.append(_begin(state, start))
+                else:
+                    yield _begin(state, start)
             case Escalate() as question:
                 yield question
             case None:
                 continue
         waits = True
+    yield from late
     if not waits and phases and state.options.phases is None and not _unfinished(state):
         milestone = state.seen.milestone if state.seen else ""
         asked = [StepId.parse(step) for step in state.asked if not _is_urgent(state, step)]
@@ -288,9 +294,12 @@ def in_range(state: State, number: str) -> bool:
 
 
 def _missing_dependencies(state: State, phase: PhaseSnapshot) -> list[str]:
-    """Return the phase's dependencies that are not complete; one that does not exist is ignored."""
+    """Return the phase's dependencies that are not complete; one that does not exist is ignored.
+
+    One that is marked as complete does not block others, even if there is more to do for it.
+    """
     found = [state.seen.phase(number) for number in phase.depends_on] if state.seen else []
-    return [other.number for other in found if other and standing(state, other) == "open"]
+    return [one.number for one in found if one and not one.ticked and standing(state, one) == "open"]
 
 
 def _begin(state: State, start: Start) -> Due:

@@ -80,7 +80,7 @@ def check_plans(phase: PhaseView, plans: Sequence[Plan], requirements: Sequence[
 
 def _coverage(plans: Sequence[Plan], requirements: Sequence[str]) -> Iterator[Issue]:
     covered = {name for plan in plans for name in plan.requirements}
-    for name in requirements:
+    for name in requirements if all(plan.lists_requirements for plan in plans) else ():
         if name not in covered:
             yield _issue(
                 "requirement_coverage",

@@ -20,6 +20,7 @@ from gsd_core.model.ids import padded, slug
 from .markdown import bullets, document, inline, paragraphs, prose, title
 from .model import PhaseView, Plan
 from .must_haves import COVERAGE
+from .plan import render_plan
 
 INFORMATIONAL = "informational"
 NOT_TRACKED = (INFORMATIONAL, "folded", "deferred")
@@ -150,17 +151,7 @@ def read_decisions(context: str) -> tuple[Decision, ...]:
 
 def uncovered(decisions: Iterable[Decision], plans: Sequence[Plan]) -> Iterator[Decision]:
     """Yield the decisions that no plan names: by their id, or by the first words of their text."""
-    texts = [
-        "\n".join(
-            [
-                plan.objective,
-                *(truth.text for truth in plan.must_haves.truths),
-                *(part for task in plan.tasks for part in (task.name, task.action, task.verify, task.done)),
-                *(text for task in plan.tasks for text in task.details.values()),
-            ]
-        )
-        for plan in plans
-    ]
+    texts = [plan.text or render_plan(plan) for plan in plans]
     plain = [_words(text) for text in texts]
     for one in decisions:
         if not one.is_tracked:
@@ -174,8 +165,16 @@ def uncovered(decisions: Iterable[Decision], plans: Sequence[Plan]) -> Iterator[
 
 
 def uncovered_decisions(phase: PhaseView) -> Iterator[Gap]:
-    """Yield a gap for each decision of the phase's CONTEXT.md that none of its plans names."""
-    for one in uncovered(read_decisions(phase.context), phase.plans):
+    """Yield a gap for each decision of the phase's CONTEXT.md that none of its plans names.
+
+    Plans that name no decision at all, and do not say what their truths serve, were written by a version that
+    knew neither: they owe none.
+    """
+    decisions = read_decisions(phase.context)
+    knows_ids = any(one.id in plan.text for plan in phase.plans for one in decisions)
+    if not knows_ids and not any(one.serves for plan in phase.plans for one in plan.must_haves.truths):
+        return
+    for one in uncovered(decisions, phase.plans):
         yield Gap(
             truth=f"Decision {one.id} is implemented: {one.text}",
             reason=f"no plan of phase {phase.number} names {one.id}",

@@ -16,9 +16,9 @@ import attrs
 
 from gsd_core.errors import PlanningError
 
-# Limits on what is given to ruamel, which is slow on large input and recursive on nested input.
-MAX_CHARACTERS = 30_000
-MAX_LINES = 1_500
+# Limits for reading and for writing: ruamel takes a second for 80 kB, and is recursive on nested input.
+MAX_CHARACTERS = 120_000
+MAX_LINES = 6_000
 MAX_DEPTH = 20
 MAX_REPAIRED_LINES = 600
 """A longer frontmatter is not repaired, because every line of it is parsed on its own."""
@@ -113,14 +113,8 @@ def _load(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
     # ruamel is imported only when a frontmatter is read, because `gsd --help` must start quickly.
     from ruamel.yaml.error import YAMLError
 
+    _check_size(source, path)
     lines = source.count("\n") + 1
-    if len(source) > MAX_CHARACTERS or lines > MAX_LINES:
-        raise PlanningError(
-            f"the frontmatter is larger than {MAX_CHARACTERS // 1000} kB or {MAX_LINES} lines",
-            path=path,
-            line=lines,
-            hint="move long texts below the frontmatter",
-        )
     try:
         return _parse(source, path)
     except YAMLError as error:
@@ -131,6 +125,14 @@ def _load(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
     except YAMLError as error:
         raise _invalid(error, path) from error
     return values, (*flaws, *_guessed_patterns(source, repaired, path))
+
+
+def _check_size(source: str, path: str) -> None:
+    lines = source.count("\n") + 1
+    if len(source) > MAX_CHARACTERS or lines > MAX_LINES:
+        limit = f"{MAX_CHARACTERS // 1000} kB and {MAX_LINES} lines"
+        problem = f"the frontmatter has {len(source) // 1000} kB and {lines} lines, more than {limit}"
+        raise PlanningError(problem, path=path, line=lines, hint="move long texts below the frontmatter")
 
 
 def _guessed_patterns(source: str, repaired: str, path: str) -> Iterator[str]:
@@ -326,8 +328,12 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\u
 
 
 def render_frontmatter(values: Mapping[str, Node]) -> str:
-    """Return a whole frontmatter, including its two ``---`` lines."""
+    """Return a whole frontmatter, including its two ``---`` lines.
+
+    Raises :class:`PlanningError` if it would be too large to be read again.
+    """
     lines = [line for key, value in values.items() for line in _entry(key, value)]
+    _check_size("\n".join(lines), "")
     return "\n".join(["---", *lines, "---", ""])
 
 

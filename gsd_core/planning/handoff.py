@@ -92,7 +92,7 @@ def read_handoff(root: Path) -> Handoff | None:
     for path in paths:
         try:
             if path == HANDOFF:
-                text = read_below(root, path, limit=MAX_BYTES).decode("utf-8")
+                text = read_text(root, path)
                 loaded = json.loads(text)
                 if not isinstance(loaded, dict):
                     raise ValueError("not an object")

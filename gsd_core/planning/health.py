@@ -6,7 +6,8 @@ an unknown phase, W003 no config, W004 unknown model profile, W005 a folder's na
 without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that has not
 begun has no folder: its W006 is only information, as in gsd-core. Codes from 101 on are not GSD's: W101
 a mistake in the frontmatter of a plan or of a verdict, E101 a requirement that no phase covers, E102 a
-requirement that dropped out of REQUIREMENTS.md, I101 code that is surveyed before there is a project.
+requirement that dropped out of REQUIREMENTS.md, E104 another file that a command refuses to read, W103 a
+handoff that cannot be read, I101 code that is surveyed before there is a project.
 
 :func:`check_health` changes nothing. A repair is the new text of a whole file, and is shown as a diff
 before it is written.
@@ -31,6 +32,7 @@ from .changes import SetPosition
 from .config import CONFIG, default_config, read_config, render_config
 from .edit import apply_changes
 from .edits import Edit, writing
+from .handoff import read_handoff
 from .idea import PATH as IDEA
 from .idea import read_idea
 from .markdown import read_text
@@ -44,7 +46,7 @@ from .requirements import read_requirements, requirement_ids
 from .roadmap import PATH as ROADMAP
 from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
-from .survey import Survey, survey
+from .survey import Survey, read_planning, survey
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
@@ -93,17 +95,27 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
     try:
         surveyed = survey(root)
     except PlanningError as error:
-        # If it is about ROADMAP.md, it is in the list already; else an archived roadmap is broken.
-        if not roadmap:
-            found.append(_issue("E003", error.path, str(error), error.hint, line=error.line))
+        found += _refused(error, found)
     else:
         if surveyed.roadmap_phases:
             found += [] if state else _state_issues(root, surveyed)
             found += _mismatches(surveyed)
             found += _requirement_issues(root, surveyed)
     found += [*_folder_name_issues(root), *_missing_summaries(root), *_flawed_files(root)]
+    try:
+        # What any command refuses to read is not healthy, whatever it is.
+        read_planning(root)
+    except PlanningError as error:
+        found += _refused(error, found)
     order = list(SEVERITIES.values())
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code)))
+
+
+def _refused(error: PlanningError, found: Iterable[HealthIssue]) -> Iterator[HealthIssue]:
+    """Yield the issue of a file that cannot be read, unless it is among those that were *found*."""
+    if error.path not in {one.path for one in found if one.severity == "error"}:
+        code = "E003" if error.path.endswith("ROADMAP.md") else "E104"
+        yield _issue(code, error.path, str(error), error.hint, line=error.line)
 
 
 def _is_only_surveyed(root: Path) -> bool:
@@ -274,7 +286,10 @@ def _missing_summaries(root: Path) -> Iterator[HealthIssue]:
 
 
 def _flawed_files(root: Path) -> Iterator[HealthIssue]:
-    """Yield the plans and verdicts with mistakes in their frontmatter."""
+    """Yield handoffs that cannot be read, and plans and verdicts with mistakes in their frontmatter."""
+    handoff = read_handoff(root)
+    for flaw in handoff.flaws if handoff else ():
+        yield _issue("W103", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
     for folder in every_folder(root):
         for name in folder.live_plans():
             plan, path = read_plan(folder, name, folder.number), f"{folder.path}/{name}"

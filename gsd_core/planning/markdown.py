@@ -19,7 +19,7 @@ from gsd_core.sanitize import sanitize
 
 # Reading a file
 
-# Limits, far above any real planning file, so that no pattern is ever matched against a huge text.
+# Limits for reading and writing, far above any real planning file: no pattern is matched against a huge text.
 MAX_BYTES = 2_000_000
 MAX_LINES = 50_000
 MAX_LINE = 100_000
@@ -39,6 +39,11 @@ def read_text(root: Path, path: str) -> str:
         problem = (error.strerror if isinstance(error, OSError) else None) or str(error)
         hint = "check its permissions"
         raise PlanningError(f"cannot be read: {problem}", path=path, line=1, hint=hint) from error
+    return decoded(data, path)
+
+
+def decoded(data: bytes, path: str) -> str:
+    """Return the text of a planning file, read or about to be written; raise if nobody could read it."""
     if len(data) > MAX_BYTES:
         hint = "agents read a planning file as a whole: split it, or move old content to another file"
         raise PlanningError("larger than 2 MB", path=path, line=data.count(b"\n") + 1, hint=hint)

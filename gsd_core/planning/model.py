@@ -117,7 +117,8 @@ class Plan:
     *issues* are what that file records for later plans (only in requests to plan, execute and verify).
     *flaws* are mistakes
     that do not prevent reading the file. *unreadable* says why it could not be; then nothing else is known
-    but its id, path and summary, and the plan cannot be executed or verified.
+    but its id, path and summary, and the plan cannot be executed or verified. *lists_requirements* is false
+    for a file without ``requirements``, as early versions of GSD wrote it: nobody knows which they are.
     """
 
     id: str
@@ -130,6 +131,7 @@ class Plan:
     files_modified: tuple[str, ...] = ()
     autonomous: bool = True
     requirements: tuple[str, ...] = ()
+    lists_requirements: bool = True
     must_haves: MustHaves = attrs.field(factory=MustHaves)
     tasks: tuple[Task, ...] = ()
     gap_closure: bool = False
@@ -183,7 +185,9 @@ class History:
 
     *files* are the paths in HEAD, *changed* those that differ from HEAD or are untracked, *ignored* those
     of the phase's promised files that git ignores, *nested* the folders inside the project that are
-    nested repositories. *commits* are the full ids of HEAD and its ancestors.
+    nested repositories. *commits* are the full ids of HEAD and its ancestors. *before* has the texts of the
+    promised files as they were before the first commit of the phase, *removed* those that a commit of another
+    phase removed since, with its subject.
     """
 
     files: frozenset[str] = frozenset()
@@ -191,6 +195,8 @@ class History:
     ignored: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
     commits: frozenset[str] = frozenset()
+    before: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    removed: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
 @attrs.frozen(kw_only=True)

@@ -173,7 +173,12 @@ def plans_for(requirement: str, plans: Iterable[Plan]) -> tuple[Plan, ...]:
 
 
 def unserved_requirements(phase: PhaseView, requirements: Iterable[Requirement] = ()) -> Iterator[Gap]:
-    """Yield a gap for each of the phase's requirements that no plan lists, or that no truth serves."""
+    """Yield a gap for each of the phase's requirements that no plan lists, or that no truth serves.
+
+    A plan that says nothing of requirements may be for any of them: then only the verifier can tell.
+    """
+    if not all(plan.lists_requirements for plan in phase.plans):
+        return
     served = {name for truth in truths_of(phase.plans) for name in truth.serves}
     for must_have in requirements_of(phase, requirements):
         name = must_have.id
@@ -297,10 +302,11 @@ def coverage_of(phase: PhaseView, results: MustHaveResults) -> tuple[Coverage, .
 def _coverage(own: MustHaveResult, phase: PhaseView, results: MustHaveResults) -> Coverage:
     requirement = own.must_have.id
     plans = tuple(plan.id for plan in plans_for(requirement, phase.plans))
-    if not plans:
-        return Coverage(requirement=requirement, plans=(), status="orphaned", proof="no plan lists it")
     serving = [one for one in results.truths if requirement in one.must_have.serves]
-    if not serving:
+    is_listed = all(plan.lists_requirements for plan in phase.plans)
+    if is_listed and not plans:
+        return Coverage(requirement=requirement, plans=(), status="orphaned", proof="no plan lists it")
+    if is_listed and not serving:
         return Coverage(requirement=requirement, plans=plans, status="orphaned", proof="no truth serves it")
     # Ids of must-haves begin with `01-02:`, those of task checks with `01-02/`.
     prefixes = tuple(f"{plan}{mark}" for plan in plans for mark in ":/")

@@ -15,7 +15,7 @@ from gsd_core.model.ids import normal_phase, padded, phase_order, slug
 
 from .config import read_config
 from .edits import COPIES, Edit, Operation, removing, writing
-from .markdown import read_text
+from .markdown import MAX_BYTES, read_text
 from .model import PlannedPhase
 from .phases import PHASES, Folder, every_folder
 from .renumber import Renumbering, in_plan_ids, renumbered
@@ -29,8 +29,6 @@ from .survey import STATE, read_documents, survey
 from .workstreams import refuse_workstream
 
 MAX_NAME = 120
-MAX_EDITED = 2_000_000
-"""Larger files in a phase's folder are renamed, but not searched for plan ids."""
 
 
 def plan_addition(
@@ -141,7 +139,8 @@ def _folder_of(folders: Sequence[Folder], number: str, mention: Mention | None) 
 
 def _refuse_executed(roadmap: Roadmap, own: Folder | None, removed: str, moved: Sequence[Folder]) -> None:
     force = "remove it all the same with --force"
-    if roadmap.ticked(removed) or (own and _summaries(own)):
+    done = any(roadmap.is_complete(one) for one in roadmap.mentions() if one.number == removed)
+    if done or (own and _summaries(own)):
         raise PlanningError(f"phase {removed} has executed work", path=ROADMAP, line=1, hint=force)
     if executed := [folder.number for folder in moved if _summaries(folder)]:
         hint = (
@@ -211,7 +210,8 @@ def _text(root: Path, path: str) -> str:
     if PurePosixPath(path).suffix.lower() not in (".md", ".json") or (root / path).is_symlink():
         return ""
     try:
-        return read_below(root, path, limit=MAX_EDITED).decode("utf-8")
+        # Larger files are renamed, but not searched for plan ids.
+        return read_below(root, path, limit=MAX_BYTES).decode("utf-8")
     except (FileRefused, UnicodeDecodeError):
         return ""
 

@@ -193,7 +193,7 @@ def phase_view(
         requirements=details.requirements,
         criteria=details.criteria,
         listed=tuple(line.id for line in details.plans if not line.placeholder),
-        ticked=roadmap.ticked(mention.number),
+        ticked=roadmap.is_complete(mention),
         milestone=milestone,
     )
     folder = folder_of(folders, mention.number, mention.code)

@@ -77,6 +77,7 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
         files_modified=files,
         autonomous=head.text("autonomous").lower() not in ("false", "no"),
         requirements=head.texts("requirements"),
+        lists_requirements="requirements" in head.values,
         must_haves=must_haves,
         tasks=tasks,
         gap_closure=head.text("gap_closure", "gap-closure").lower() == "true",

@@ -92,6 +92,9 @@ _DONE = re.compile(r"[✓✅☑✔]|\bCOMPLETED?\s*(?:\([^()]*\))?$", re.IGNOREC
 _STATE = re.compile(
     r"\s?(?:\(INSERTED\)|[✓✅☑✔]\s?(?:COMPLETED?)?|\(?COMPLETED?\)?)(?:\s?\([^()]*\))?$", re.IGNORECASE
 )
+_COMPLETE = re.compile(
+    r"(?=.*(?:[✓✅☑✔]|complete))\W*(?:completed?)?\W*(?:\d{4}-\d\d-\d\d\W*)?", re.IGNORECASE
+)
 _PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
 
 
@@ -135,15 +138,18 @@ class Section:
 Mention: TypeAlias = Section | Entry
 """A place where the roadmap names a phase."""
 
-SomeMention = TypeVar("SomeMention", Section, Entry)
-
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """A row of a progress table; *columns* are the indexes of ``plans``, ``status``, ``completed``."""
+    """A row of a progress table; *columns* are the indexes of its columns.
+
+    *milestone* is empty unless the table has a column for it.
+    """
 
     line: int
     number: str
+    milestone: str
+    shipped: bool
     cells: tuple[str, ...]
     columns: dict[str, int]
 
@@ -151,6 +157,10 @@ class Row:
         """Return the text of a column, empty if the table does not have it."""
         index = self.columns.get(column, len(self.cells))
         return self.cells[index].strip() if index < len(self.cells) else ""
+
+
+SomePlace = TypeVar("SomePlace", Section, Entry, Row)
+SomeMention = TypeVar("SomeMention", Section, Entry)
 
 
 @attrs.frozen(kw_only=True)
@@ -211,7 +221,7 @@ class Roadmap:
         if at := next((one for one in alive if one.number == evidence.phase and not one.near), None):
             owners["the phase that STATE.md names"] = at.milestone
         begun = sorted(alive, key=lambda one: phase_order(one.number))
-        if at := next((one for one in begun if not self.ticked(one.number)), None):
+        if at := next((one for one in begun if not self.is_complete(one)), None):
             owners[OPEN] = at.milestone
         elif begun:
             owners["the last phase"] = begun[-1].milestone
@@ -264,12 +274,31 @@ class Roadmap:
         own = [row for row in same if mention and row.text("milestone") == mention.milestone]
         return next(reversed(own or same), None)
 
-    def ticked(self, number: str) -> bool:
-        """Return whether a phase is complete: by its checkbox, else its heading or its progress row."""
-        if entry := self.entry(number):
-            return entry.ticked
-        section, row = self.section(number), self.row(number)
-        return bool(section and section.done) or bool(row and row.text("status").lower() == "complete")
+    def is_complete(self, mention: Mention) -> bool:
+        """Return whether a place says that a phase is complete: checkbox, heading, ``Status``, progress row.
+
+        A number can be used again in a later milestone: the place in the phase's own one counts, if any.
+        """
+
+        def own(places: Sequence[SomePlace]) -> Iterator[SomePlace]:
+            same = [one for one in places if one.number == mention.number]
+            home = (mention.milestone, mention.shipped)
+            if found := [one for one in same if (one.milestone, one.shipped) == home] or same:
+                yield next((one for one in reversed(found) if not one.shipped), found[-1])
+
+        entries = [mention] if isinstance(mention, Entry) else [*own(self.entries)]
+        if any(entry.ticked for entry in entries):
+            return True
+        for section in own(self.sections):
+            status = _field(self.lines[section.line + 1 : section.end], "status")
+            if section.done or says_complete(status):
+                return True
+        for row in own(self.rows):
+            # Beside a checkbox it must not be the row of an earlier phase that had the same number.
+            name = ROW_NUMBER.sub("", row.cells[0].strip("* ")).strip(" .:*—–-").lower()
+            if (not entries or name in mention.name.lower()) and any(map(says_complete, row.cells[1:])):
+                return True
+        return False
 
     def details(self, mention: Mention) -> Details:
         """Return the fields of a phase; of one that only has an entry, the goal is the entry's text."""
@@ -284,6 +313,11 @@ class Roadmap:
             criteria=tuple(_criteria(lines)),
             plans=tuple(plan_lines(lines, number, section.line + 1 if section else 0)),
         )
+
+
+def says_complete(status: str) -> bool:
+    """Return whether a status is ``Complete`` in any form: ``✅ **Complete** (2026-01-31)``, ``✓``."""
+    return len(status) < 100 and _COMPLETE.fullmatch(status) is not None
 
 
 def last_mention(mentions: Sequence[SomeMention], number: str) -> SomeMention | None:
@@ -355,7 +389,7 @@ def _claimed(roadmap: Roadmap, mention: SomeMention, claims: Mapping[str, set[st
     found = claims.get(mention.number) or claims.get(whole[0] if whole else "", set())
     over = {one.version for one in (*roadmap.milestones, *roadmap.folded, *roadmap.listed) if one.shipped}
     # A number may be used again: a shipped milestone has only the phases that are complete.
-    found = found - over or (found if roadmap.ticked(mention.number) else set())
+    found = found - over or (found if roadmap.is_complete(mention) else set())
     return attrs.evolve(mention, milestone=next(iter(found)), near=False) if len(found) == 1 else mention
 
 
@@ -503,7 +537,17 @@ class _Parser:
         match = ROW_NUMBER.match(first) if self.columns or self.name_column else None
         if match is None:
             return
-        found = Row(line=at, number=normal_phase(match[1]), cells=tuple(row), columns=self.columns)
+        milestone = (
+            row[self.columns["milestone"]] if self.columns.get("milestone", len(row)) < len(row) else ""
+        )
+        found = Row(
+            line=at,
+            number=normal_phase(match[1]),
+            milestone=milestone if re.match(r"v\d", milestone) else "",
+            shipped=self.details > 0 and self.shipped,
+            cells=tuple(row),
+            columns=self.columns,
+        )
         if self.columns:
             self.roadmap.rows.append(found)
         if 0 < self.name_column < len(row) and match.end() == len(first):
@@ -513,7 +557,7 @@ class _Parser:
                 number=found.number,
                 name=prose(row[self.name_column].strip("* ")),
                 text="",
-                ticked=found.text("status").lower() == "complete",
+                ticked=any(map(says_complete, row[1:])),
                 milestone=milestone or self.last,
                 near=not milestone,
                 shipped=self.details > 0 and self.shipped,

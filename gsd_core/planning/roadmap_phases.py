@@ -361,7 +361,7 @@ def _check(
     if new is not None:
         found = after.phases(after.current(preferred))
         mention = next((one for one in found if one.number == new.number), None)
-        if mention is None or after.ticked(new.number) or mention.name != title(new.name):
+        if mention is None or after.is_complete(mention) or mention.name != title(new.name):
             message = f"would not show a phase named {new.name!r} as such"
             hint = "choose another name: this one looks like a number, a state or a milestone"
             raise PlanningError(message, path=PATH, line=1, hint=hint)
@@ -388,6 +388,6 @@ def _described(roadmap: Roadmap, change: Renumbering) -> list[tuple[object, ...]
             )
             for line in details.plans
         )
-        about = (mention.name, mention.milestone, mention.shipped, roadmap.ticked(number), depends_on)
+        about = (mention.name, mention.milestone, mention.shipped, roadmap.is_complete(mention), depends_on)
         found.append((of(number), type(mention).__name__, *about, details.goal, details.criteria, plans))
     return found

@@ -24,6 +24,8 @@ from .markdown import bullets, document, inline, prose, read_text, title
 from .model import Plan, Planning
 from .plan_tasks import parts_of
 
+MAX_FILES = 300
+"""How many files of each kind the frontmatter lists; the body has all of them."""
 UNDONE, POSTPONED = "Deferred Tasks", "Checks at the End of the Phase"
 """The headings of two sections that GSD's summaries do not have."""
 
@@ -100,9 +102,9 @@ def render_summary(
             "provides": [f"{a.path}: {a.provides}" for a in plan.must_haves.artifacts if a.provides]
             or accomplishments,
             "key-files": {
-                "created": created,
-                "modified": modified,
-                **({"deleted": deleted} if deleted else {}),
+                "created": created[:MAX_FILES],
+                "modified": modified[:MAX_FILES],
+                **({"deleted": deleted[:MAX_FILES]} if deleted else {}),
             },
             "key-decisions": decisions,
             # With a task left out, the verification decides whether they are met.

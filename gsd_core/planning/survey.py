@@ -50,7 +50,7 @@ from .phases import (
 from .plan import plan_id
 from .project import core_value, project_name
 from .requirements import parse_requirements
-from .roadmap import Entry, Mention, Roadmap, check_names_phases, parse_roadmap
+from .roadmap import Mention, Roadmap, check_names_phases, parse_roadmap, says_complete
 from .workstreams import PLANNING, refuse_workstream, workstreams
 
 ARCHIVE = ".planning/milestones"
@@ -80,7 +80,7 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
     milestone, state = sources.standing.running, state_of(documents)
     idea = read_idea(root)
     statements = idea.statements if idea else ()
-    phases = _phases(root, folder, sources)
+    phases = _phases(root, folder, sources, _complete_in_state(state.body))
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
@@ -108,6 +108,23 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
         return read_frontmatter(documents.get("STATE.md", ""), path=".planning/STATE.md")
     except PlanningError:
         return Frontmatter()
+
+
+_AT_PHASE = re.compile(rf"^(?:\*\*)?Phase:(?:\*\*)?\s*(?:Phase\s+)?({TOKEN})(?![\w/])(.*)$", re.MULTILINE)
+_STATUS = re.compile(r"^(?:\*\*)?Status:(?:\*\*)?\s*(?:Phase\s+(?:[\d.]+\s+)?)?(.*)$", re.MULTILINE)
+
+
+def _complete_in_state(text: str) -> str:
+    """Return the phase that STATE.md is at if it calls it complete, else an empty text.
+
+    ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and ``Status: Phase complete``.
+    """
+    if not (at := _AT_PHASE.search(text)):
+        return ""
+    end = re.split(r"\s[—–-]+\s|\((?=complete)", at[2], flags=re.IGNORECASE)[-1]
+    status = _STATUS.search(text, at.end())
+    is_complete = says_complete(end.strip()) or (status and says_complete(status[1].strip()))
+    return normal_phase(at[1]) if is_complete else ""
 
 
 def _why_idle(root: Path, base: str, sources: _Sources, documents: Mapping[str, str]) -> str:
@@ -181,7 +198,7 @@ class _Sources:
         GSD's ``milestone complete`` copies the roadmap of a first milestone to the archive and leaves the
         original as it is: its phases are those in the archive, and not in progress.
         """
-        if (mention.milestone and not mention.near) or not self.roadmap.ticked(mention.number):
+        if (mention.milestone and not mention.near) or not self.roadmap.is_complete(mention):
             return False
         same = (mention.number, mention.name.lower())
         named = (one for archive in self.archives.values() for one in archive.roadmap.mentions())
@@ -231,7 +248,7 @@ def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Ar
     )
 
 
-def _phases(root: Path, base: str, sources: _Sources) -> tuple[PhaseView, ...]:
+def _phases(root: Path, base: str, sources: _Sources, complete: str) -> tuple[PhaseView, ...]:
     folders = phase_folders(root, f"{base}/phases")
     version = sources.standing.running.version if sources.standing.running else ""
     views = [phase_view(root, sources.roadmap, mention, folders, version) for mention in sources.live]
@@ -239,7 +256,11 @@ def _phases(root: Path, base: str, sources: _Sources) -> tuple[PhaseView, ...]:
     shipped = {mention.number for mention in sources.roadmap.mentions() if mention.shipped}
     met = shipped - {view.number for view in views}
     return tuple(
-        attrs.evolve(view, depends_on=tuple(number for number in view.depends_on if number not in met))
+        attrs.evolve(
+            view,
+            depends_on=tuple(number for number in view.depends_on if number not in met),
+            ticked=view.ticked or view.number == complete,
+        )
         for view in sorted(views, key=lambda view: phase_order(view.number))
     )
 
@@ -253,7 +274,7 @@ DiskStatus: TypeAlias = Literal[
 class Surveyed:
     """A phase of a roadmap, with the numbers of plans and summaries in its *folder*.
 
-    *complete* is what the roadmap says; *milestone* is empty if the phase is in none.
+    *complete* is what the roadmap or STATE.md says; *milestone* is empty if the phase is in none.
     """
 
     number: str
@@ -326,25 +347,18 @@ class RoadmapPhase:
     @property
     def complete(self) -> bool:
         """Whether the roadmap says that the phase is complete."""
-        if isinstance(self.mention, Entry):
-            return self.mention.ticked
-        # A number can be used again in a later milestone: only the section's own checkbox counts.
-        entries = [entry for entry in self.roadmap.entries if entry.number == self.number]
-        where = (self.mention.milestone, self.mention.shipped)
-        own = [entry for entry in entries if (entry.milestone, entry.shipped) == where]
-        if own or len(entries) == 1:
-            return (own or entries)[-1].ticked
-        return self.roadmap.ticked(self.number)
+        return self.roadmap.is_complete(self.mention)
 
 
 @attrs.define(kw_only=True)
 class Survey:
     """The phases of all of a project's roadmaps, with their folders.
 
-    *current* is the version of the milestone in progress, or of the last one; *newest* and *note* are
-    those of its :class:`Standing`. *folders* are by milestone and phase number; those in ``phases/`` have
-    the milestone ``""``. *path* is that of the roadmap with the phases in progress. *base* is the folder
-    with the roadmap: ``.planning``, or that of a workstream.
+    *current* is the version of the milestone in progress, or of the last one, *complete* the phase of it that
+    STATE.md is at and calls complete; *newest* and *note* are those of its :class:`Standing`. *folders* are
+    by milestone and phase number; those in ``phases/`` have the milestone ``""``. *path* is that of the
+    roadmap with the phases in progress. *base* is the folder with the roadmap: ``.planning``, or that of a
+    workstream.
     """
 
     root: Path
@@ -355,6 +369,7 @@ class Survey:
     note: str
     path: str
     roadmap_phases: tuple[RoadmapPhase, ...]
+    complete: str = ""
     folders: Mapping[str, Mapping[str, Folder]] = attrs.field(repr=False)
 
     def phases(self, *, every: bool = False) -> tuple[Surveyed, ...]:
@@ -433,7 +448,7 @@ class Survey:
             milestone=phase.milestone,
             goal=details.goal,
             depends_on=details.depends_on,
-            complete=phase.complete,
+            complete=phase.complete or (phase.number == self.complete and phase.milestone == self.current),
             folder=folder,
             plans=len(plans),
             summaries=sum(map(bool, summaries)),
@@ -490,6 +505,7 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
         note=standing.note,
         path=sources.path or paths["ROADMAP.md"],
         roadmap_phases=tuple(sorted(phases, key=order)),
+        complete=_complete_in_state(state_of(documents).body),
         folders={"": phase_folders(root, f"{base}/phases")}
         | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},
     )
@@ -518,6 +534,6 @@ def _archived_roadmaps(root: Path, base: str, known: list[str]) -> Iterator[tupl
         named = milestone_of(next((line.lstrip("# ") for line in head if line.startswith("#")), ""))
         name = named.name if named and named.version == version else ""
         milestone = Milestone(version=version, name=name, shipped=False, running=False)
-        done = all(roadmap.ticked(one.number) for one in roadmap.mentions() if not is_backlog(one.number))
+        done = all(roadmap.is_complete(one) for one in roadmap.mentions() if not is_backlog(one.number))
         over = done or any(map(says_shipped, head))
         yield version, _Archive(milestone=milestone, path=path, text=text, roadmap=roadmap, over=over)

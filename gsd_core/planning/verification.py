@@ -10,8 +10,9 @@ Source: the verifications of GSD v1.20.5. The frontmatter has the keys ``phase``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,6 +23,8 @@ from gsd_core.model.gap import BadArtifact, Gap, GapReport, GapStatus, HumanChec
 from gsd_core.model.ids import padded
 
 from .frontmatter import (
+    MAX_CHARACTERS,
+    MAX_LINES,
     Frontmatter,
     Node,
     Value,
@@ -49,6 +52,7 @@ _CLOSED = ("resolved", "closed", "fixed", "passed", "verified")
 _BODY_STATUS = re.compile(r"^\*\*Status:?\*\*:?[ \t]*(.*)$", re.MULTILINE)
 
 
+@lru_cache(maxsize=512)
 def parse_verdict(text: str, *, path: str) -> Verdict:
     """Read a VERIFICATION.md.
 
@@ -139,8 +143,8 @@ def _read_human_check(item: dict[str, Value]) -> HumanCheck | None:
 
 # Writing
 
-MAX_GAP_CHARACTERS = 14_000
-"""For the texts of all gaps in the frontmatter: readers reject a frontmatter that is much larger."""
+MAX_LISTED = 50
+"""How many gaps of each kind the frontmatter compares with the verification before."""
 
 _TRUTH_LABELS: dict[MustHaveStatus, str] = {
     "holds": "✓ VERIFIED",
@@ -202,9 +206,10 @@ def render_verification(
     if report.failed_detectors:
         head["failed_detectors"] = report.failed_detectors
     if report.gaps:
-        head["gaps"] = [_gap_node(gap) for gap in _shortened(report.gaps)]
+        head["gaps"] = _gap_nodes(report.gaps)
     if by_hand := (*report.human, *(attrs.evolve(check, result="assumed") for check in report.assumed)):
-        head["human_verification"] = [_human_check_node(check) for check in by_hand]
+        limit = max(MAX_CHARACTERS // 4 // len(by_hand) // 5, 60)
+        head["human_verification"] = [_human_check_node(check, limit) for check in by_hand]
     if previous is None:
         verified_again = "No — initial verification"
     elif previous.gaps:
@@ -237,7 +242,7 @@ def add_gaps(text: str, phase: PhaseView, gaps: Sequence[Gap], *, now: datetime,
     known = {gap.key for item in as_maps(head.get("gaps")) if (gap := _read_gap(item))}
     new = [gap for gap in gaps if gap.key not in known]
     values: dict[str, Any] = {**head.values, "status": "gaps_found"}
-    values["gaps"] = [*as_maps(head.get("gaps")), *(_gap_node(gap) for gap in _shortened(new))]
+    values["gaps"] = [*as_maps(head.get("gaps")), *_gap_nodes(new)]
     body = _BODY_STATUS.sub("**Status:** gaps_found", head.body, count=1)
     listed = "\n".join(
         f"- **{title(gap.truth)}** ({inline(gap.found_by)})\n  - Reason: {inline(gap.reason)}" for gap in new
@@ -262,25 +267,48 @@ def _re_verification(report: GapReport, previous: Verdict) -> Node:
     return {
         "previous_status": previous.status,
         "previous_score": previous.score,
-        "gaps_closed": [text for key, text in before.items() if key not in now],
-        "gaps_remaining": [text for key, text in now.items() if key in before],
-        "regressions": [text for key, text in now.items() if key not in before],
+        "gaps_closed": _listed(text for key, text in before.items() if key not in now),
+        "gaps_remaining": _listed(text for key, text in now.items() if key in before),
+        "regressions": _listed(text for key, text in now.items() if key not in before),
     }
 
 
-def _shortened(gaps: Sequence[Gap]) -> Iterator[Gap]:
-    """Shorten the texts of *gaps* so that the frontmatter stays readable; the body has them in full."""
+def _listed(texts: Iterable[str]) -> list[str]:
+    found = [_cut(text, 150) for text in texts]
+    return found if len(found) <= MAX_LISTED else [*found[:MAX_LISTED], f"{len(found) - MAX_LISTED} more"]
+
+
+def _gap_nodes(gaps: Sequence[Gap]) -> list[Node]:
+    """Return *gaps* for the frontmatter, so that it can be read again; the body has them in full.
+
+    Their texts are shortened, and those for which there is no room become one.
+    """
     # Four texts for each gap: reason, evidence, missing and artifacts; the last two are lists.
-    limit = max(MAX_GAP_CHARACTERS // max(len(gaps), 1) // 4, 40)
-    for gap in gaps:
-        item_limit = max(limit // max(len(gap.missing), len(gap.artifacts), 1), 40)
-        yield attrs.evolve(
+    limit = max(MAX_CHARACTERS * 2 // 5 // max(len(gaps), 1) // 12, 30)
+    nodes: list[Node] = []
+    characters, lines = MAX_CHARACTERS * 2 // 5, MAX_LINES // 2
+    for number, gap in enumerate(gaps):
+        items = max(limit // 40, 1)
+        short = attrs.evolve(
             gap,
+            truth=_cut(gap.truth, max(limit, 400)),
             reason=_cut(gap.reason, limit),
             evidence=_cut(gap.evidence, limit),
-            missing=tuple(_cut(text, item_limit) for text in gap.missing),
-            artifacts=tuple(attrs.evolve(bad, issue=_cut(bad.issue, item_limit)) for bad in gap.artifacts),
+            missing=tuple(_cut(text, max(limit // items, 30)) for text in gap.missing[:items]),
+            artifacts=tuple(
+                attrs.evolve(bad, issue=_cut(bad.issue, max(limit // items, 30)))
+                for bad in gap.artifacts[:items]
+            ),
         )
+        node = _gap_node(short)
+        text = render_frontmatter(node)
+        characters, lines = characters - len(text), lines - text.count("\n")
+        if min(characters, lines) < 0:
+            rest = len(gaps) - number
+            reason = "there is no room for them in the frontmatter; the section Gaps Summary lists them"
+            return [*nodes, _gap_node(Gap(truth=f"{rest} more gaps are closed", reason=reason))]
+        nodes.append(node)
+    return nodes
 
 
 def _cut(text: str, characters: int) -> str:
@@ -301,11 +329,11 @@ def _gap_node(gap: Gap) -> dict[str, Node]:
     return {key: value for key, value in values.items() if value or key == "reason"}
 
 
-def _human_check_node(check: HumanCheck) -> dict[str, Node]:
+def _human_check_node(check: HumanCheck, limit: int) -> dict[str, Node]:
     values = {
-        "test": check.test,
-        "expected": check.expected,
-        "why_human": check.why,
+        "test": _cut(check.test, 2 * limit),
+        "expected": _cut(check.expected, limit),
+        "why_human": _cut(check.why, limit),
         "about": check.about,
         "result": check.result,
     }

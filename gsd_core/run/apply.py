@@ -30,6 +30,7 @@ from gsd_core.planning.changes import (
 )
 from gsd_core.planning.config import get
 from gsd_core.planning.edit import apply_changes
+from gsd_core.planning.markdown import decoded
 from gsd_core.planning.survey import survey
 from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, safe_text
@@ -108,8 +109,10 @@ def _write(run: Run, result: StepResult) -> list[str]:
     moved = [path for move in result.moved for path in (move.path, move.target)]
     for path in (*(file.path for file in result.files), *moved, *result.removed):
         _refuse_outside(run.root, path)
+    # Before anything is written, as it can be refused.
+    for file in result.files:
+        decoded(file.text.encode(), file.path)
     for move in result.moved:
-        # Before anything is written, as it can be refused.
         _check_move(run.root, move)
     first = [change for change in result.changes if isinstance(change, ListPlans)]
     # The position is counted from the files, so it comes when all others are as they will be.
@@ -184,18 +187,15 @@ def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) ->
     changes = [found.counted(one) if isinstance(one, SetPosition) else one for one in changes]
     counts = {one.number: (one.summaries, one.plans) for one in found.phases() if one.plans}
     for name, text in apply_changes(texts, changes, counts).items():
+        decoded(text.encode(), paths[name])
         run.effects.write(run.root / paths[name], text)
     return [paths[_TARGETS[type(change)]] for change in changes if _TARGETS[type(change)] in texts]
 
 
 def _read(root: Path, path: str) -> str:
     data = read_below(root, path)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        line = data[: exc.start].count(b"\n") + 1
-        hint = "save it as UTF-8, then resume the run"
-        raise PlanningError("not UTF-8", path=path, line=line, hint=hint) from exc
+    decoded(data, path)
+    return data.decode("utf-8")  # with a byte order mark, if it has one
 
 
 def _refuse_outside(root: Path, path: str) -> None:

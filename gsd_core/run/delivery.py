@@ -5,6 +5,7 @@ The core does this itself and not a detector: it needs git, and no plugin may be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath, PurePosixPath
 
@@ -12,11 +13,15 @@ from attrs import evolve
 
 from gsd_core.git import Git, git_common_dir
 from gsd_core.model.gap import BadArtifact, Gap
+from gsd_core.model.ids import normal_phase
 from gsd_core.planning.model import History, PhaseView, Plan
+from gsd_core.planning.numbers import NUMBER
 from gsd_core.protected_paths import is_secret_name, protected_part
 
 FOUND_BY = "gsd"
 """The finder of the gaps that the core itself finds."""
+MAX_COMPARED = 300
+"""How many promised files are compared with those before the phase."""
 LEFT_OUT = ("__pycache__", "node_modules", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 """Folders of generated files, which no commit of a run takes."""
 
@@ -107,12 +112,30 @@ async def with_history(git: Git, phase: PhaseView) -> PhaseView:
     """Return the phase with what git says about its tree; unchanged if that is in no repository."""
     if git_common_dir(phase.project) is None:
         return phase
-    facts = await git.tree_facts([path for plan in phase.plans for path in promised(plan)])
+    paths = list(dict.fromkeys(path for plan in phase.plans for path in promised(plan)))
+    facts = await git.tree_facts(paths)
+    own = [sha for commits in phase.commits.values() for sha in commits if sha in facts.commits]
+    start = await git.before(own) if own else ""
+    missing = [path for path in paths if path not in facts.files]
+    removed = await git.removed_since(start, missing) if start else {}
+    kept = [path for path in paths if path in facts.files and start][:MAX_COMPARED]
     history = History(
         files=facts.files,
         changed=facts.changed,
         ignored=facts.ignored,
         nested=facts.nested,
         commits=facts.commits,
+        before={path: text for path in kept if (text := await git.text_at(path, start))},
+        removed={
+            path: f"{sha[:7]} {subject}"
+            for path, (sha, step, subject) in removed.items()
+            if sha not in own and _phase_of(step, subject) not in ("", phase.number)
+        },
     )
     return evolve(phase, history=history)
+
+
+def _phase_of(step: str, subject: str) -> str:
+    """Return the phase of a commit, by our trailer or by GSD's subjects (``feat(09-01): …``), if any."""
+    match = re.match(rf"(?:phase[- ]?)?({NUMBER})(?:-\d+\w?)?\)", subject.partition("(")[2], re.IGNORECASE)
+    return step.partition("/")[0] if "/" in step else normal_phase(match[1]) if match else ""

@@ -41,7 +41,7 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
             if (run.root / path).exists():
                 suspects[path] = "files with this name usually contain secrets"
             continue
-        before = await run.git.text_at_head(path)
+        before = await run.git.text_at(path)
         if not before and next(iter(find_secrets(path)), None):
             suspects[path] = "its name contains a secret"
             continue

@@ -129,7 +129,8 @@ class _Opened:
 def state_when_resumed(state: State, snapshot: Snapshot) -> State:
     """Return *state* with the files as they are now, and as the next process of the run would have it."""
     if not state.run:
-        return attrs.evolve(state, seen=snapshot)
+        claims = claims_at_opening(state, snapshot, interrupted=False)
+        return attrs.evolve(state, seen=snapshot, claims=claims)
     interrupted = any(record.status == "running" for record in state.steps.values())
     opened: Any = _Opened(
         run=state.run,
@@ -292,7 +293,9 @@ def _describe_start(work: Start, state: State, planning: Planning | None, titles
             return _describe_plan(work, phase, view)
         case "execute":
             done = sum(plan.summary for plan in phase.plans)
-            return f"{done} of {counted(len(phase.plans), 'plan')} executed"
+            about = f"{done} of {counted(len(phase.plans), 'plan')} executed"
+            skip = "; a plan that is not to be executed needs 'status: superseded' in its frontmatter"
+            return f"{about}, although the phase is marked as complete{skip}" if phase.ticked else about
         case "verify":
             return _describe_verify(state, phase, view)
         case "complete":

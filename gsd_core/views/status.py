@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import Wait, due
 from gsd_core.machine.fold import Structure
 from gsd_core.machine.obsolete import why_obsolete
@@ -119,7 +120,8 @@ def status_of(
     """
     if snapshot:
         # A process that works has its own view of what it may believe; the next one would look again.
-        claims = state.claims if holder and state.closed is None else None
+        works = holder is not None and state.closed is None
+        claims = state.claims if works else claims_at_opening(state, snapshot, interrupted=False)
         state = attrs.evolve(state, seen=snapshot, claims=claims)
     seen = state.seen or Snapshot()
     about_phases: dict[str, Any] = {

@@ -174,7 +174,7 @@ def _false_files(phase: PhaseView, summary: Summary, texts: dict[str, str]) -> I
         if path in artifacts:
             continue  # must_haves and the core judge it
         if not os.path.lexists(root / path):
-            if _was_deleted(path, texts):
+            if (phase.history and path in phase.history.removed) or _was_deleted(path, texts):
                 continue
             reason = f"{summary.plan.summary} says that it was written, and it does not exist"
         elif phase.history is None or path in phase.history.files or path in planned:

@@ -26,12 +26,11 @@ from gsd_core import (
     PlanningError,
     implements,
     normal_phase,
-    read_below,
 )
 from gsd_core.hookspecs import gsd_find_gaps, gsd_panels
 from gsd_core.planning.frontmatter import Value, as_text, as_texts, read_frontmatter
+from gsd_core.planning.markdown import read_text
 
-MAX_BYTES = 1_000_000
 MAX_FILES = 1000
 PASSED = ("pass", "fixed", "accepted", "dropped", "resolved", "n/a")
 FAILED = ("issue", "fail")
@@ -83,7 +82,7 @@ def read_uat(project: Path, path: str) -> UatFile:
     """
     if not (project / path).exists():
         return UatFile()
-    front = read_frontmatter(_text(project, path), path=path)
+    front = read_frontmatter(read_text(project, path), path=path)
     sections = _sections(front.body)
     return UatFile(
         tests=tuple(_tests(sections.get("tests", ""))),
@@ -139,7 +138,7 @@ def _report(phase: PhaseView) -> GapReport:
 
 def _read(path: Path, phase: PhaseView) -> GapReport:
     shown_path = path.relative_to(phase.project).as_posix()
-    front = read_frontmatter(_text(phase.project, shown_path), path=shown_path)
+    front = read_frontmatter(read_text(phase.project, shown_path), path=shown_path)
     sections = _sections(front.body)
     tests = list(_tests(sections.get("tests", "")))
     listed = _listed_gaps(sections.get("gaps", ""), shown_path)
@@ -186,15 +185,6 @@ def _closed_since(phase: PhaseView, tested: Sequence[str]) -> bool:
     summaries = [Path(plan.summary).name for plan in phase.plans if plan.gap_closure and plan.summary]
     known = {Path(name).name for text in tested for name in re.split(r"[,\s]+", text) if name}
     return bool(known) and any(name not in known for name in summaries)
-
-
-def _text(project: Path, shown_path: str) -> str:
-    try:
-        return read_below(project, shown_path, limit=MAX_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise PlanningError("not UTF-8 text", path=shown_path) from error
-    except OSError as error:
-        raise PlanningError(f"cannot be read: {error.strerror}", path=shown_path) from error
 
 
 def _sections(body: str) -> dict[str, str]:

@@ -347,11 +347,55 @@ def test_a_hostile_project_cannot_control_the_terminal(tmp_path: Path) -> None:
         assert "\u202e" not in result.stdout + result.stderr
 
 
+TABLE = "\n| Phase | Milestone | Plans Complete | Status | Completed |\n|-|-|-|-|-|\n"
+NEXT_ROW = "| 2. More | v1.0 | 0/1 | Not started | - |\n"
+COMPLETE_IN = {
+    "checkbox": ("- [x] **Phase 1: Core** - a\n", "", ""),
+    "heading": ("", " ✓ COMPLETE (2026-01-31)", ""),
+    "status": ("", "\n**Status**: ✅ Complete (2026-02-06)", ""),
+    "table": ("", "", TABLE + "| 1. Core | v1.0 | 1/1 | ✅ **Complete** | 2026-01-31 |\n" + NEXT_ROW),
+    "shifted row, open checkbox": (
+        "- [ ] **Phase 1: Core** - a\n",
+        "",
+        TABLE + "| 1. Core | 1/1 | Complete | 2026-01-31 | - |\n",
+    ),
+    "position": ("", "", "Phase: 1 of 2 (Core) — COMPLETE\nStatus: Ready to plan\n"),
+    "state": ("", "", "Phase: 1 of 2 (Core)\nStatus: Phase complete\n"),
+}
+
+
+@pytest.mark.parametrize("place", COMPLETE_IN)
+def test_a_phase_that_any_place_calls_complete_is_not_verified_again_and_blocks_nothing(
+    tmp_path: Path, place: str
+) -> None:
+    entry, title, rest = COMPLETE_IN[place]
+    table, state = (rest, "") if rest.startswith("\n|") else ("", rest)
+    sections = f"### Phase 1: Core{title}\n\n### Phase 2: More\n**Depends on**: Phase 1\n{table}"
+    files = {
+        "ROADMAP.md": f"# Roadmap\n\n{entry}\n{sections}",
+        "STATE.md": f"# State\n\n## Current Position\n\n{state}",
+        "phases/01-core/01-01-PLAN.md": plan_text(),
+        "phases/01-core/01-01-SUMMARY.md": "done",
+    }
+    root = make_project(repository(tmp_path / "p"), files)
+    assert shown(root)["step"] == "2/discuss"
+    progress = call("progress", "-C", root).stdout
+    assert "1 of 2 phases complete" in progress
+
+    make_project(root, {"phases/01-core/01-02-PLAN.md": plan_text()})
+    found = shown(root)
+    assert found["step"] == "1/execute/01-02"
+    assert "marked as complete" in found["reason"]
+    assert "2/discuss" in found["ready"]
+
+
 # Real projects
 
 DIFFERENT_PHASE = {
     "PloganNV__gsd-town": "phase 6 is complete in the progress table; GSD reads checkboxes only",
     "PolySpade__ecom-system-master": "phase 1 is ticked; GSD takes a plan without summary for work",
+    "Poom5741__mm-bot": "phase 2 has passed its verification and only lacks its check mark",
+    "mirkanu__gsd-dashboard": "phase 18.1 is complete in the progress table; GSD reads checkboxes only",
     "Pouryaak__LokulMem": "phase 4 is ticked; GSD takes its missing summary for work",
     "PromptPartner__bexio-mcp-server": "all phases are ticked; GSD takes an empty folder for work",
 }

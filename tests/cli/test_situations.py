@@ -239,7 +239,7 @@ def test_a_plugin_that_is_not_trusted_is_named_and_not_loaded(bench: Bench) -> N
         result = call(command, "-C", bench.root)
         assert result.exit_code == 0
         assert "'evil' is not trusted" in result.stderr
-        assert "1/complete" in result.stdout
+        assert "2/discuss" in result.stdout
 
 
 def test_without_a_project_there_is_no_status_and_the_other_commands_say_so(tmp_path: Path) -> None:

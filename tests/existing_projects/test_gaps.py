@@ -153,6 +153,64 @@ def test_a_detector_gets_what_git_says_about_the_tree(root: Path, tmp_path: Path
     assert said == repr([[".gitignore"], False, ("made.py",), (), count])
 
 
+def test_plans_older_than_requirements_and_numbered_decisions_owe_neither(root: Path) -> None:
+    path = root / ".planning/phases/01-a/01-01-PLAN.md"
+    (root / "made.py").write_text("print('it')\n" * 3)
+    decided = "<decisions>\n### A\n- **D-01:** One file\n- **D-02:** One line\n</decisions>\n"
+    files = {
+        "ROADMAP.md": "### Phase 1: A\n**Requirements**: CORE-02\n",
+        "phases/01-a/01-CONTEXT.md": decided,
+    }
+    make_project(root, files)
+    commit(root, ".", "all")
+    stated = json_of("gaps", "1", "-C", root)["gaps"]
+    text = path.read_text().replace("requirements: [CORE-01]\n", "")
+    path.write_text(text)
+    old = json_of("gaps", "1", "-C", root)["gaps"]
+    path.write_text(f"{text}\n<notes>as D-01 says</notes>\n")
+    numbered = json_of("gaps", "1", "-C", root)["gaps"]
+
+    about = [
+        [gap["about"] for gap in gaps if gap["found_by"] == "coverage"] for gaps in (stated, old, numbered)
+    ]
+    assert about == [["CORE-02"], [], ["D-02"]]
+
+
+def test_detectors_judge_what_the_phase_promised_and_not_what_was_there_or_removed_later(root: Path) -> None:
+    old = "class Server:\n    def resize(self, size):\n        raise NotImplementedError('not yet')\n"
+    (root / "made.py").write_text(old)
+    commit(root, "made.py", "before")
+    new = old + "\n    def start(self, port):\n        return port + 1\n"
+    (root / "made.py").write_text(new)
+    (root / "gone.py").write_text("def show(a):\n    return a + 1\n")
+    commit(root, ".", "feat(01-01): start")
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True
+    ).stdout.strip()
+    must = (
+        MUST_HAVES
+        + "    - path: gone.py\n      provides: it\n  key_links:\n    - from: gone.py\n      to: made.py\n"
+    )
+    plan = plan_text(frontmatter=must)
+    summary = f"---\nphase: 1\n---\n## Task Commits\n\n1. `{done[:9]}`\n"
+    name = "phases/01-a/01-01-PLAN.md"
+    make_project(root, {name: plan, "phases/01-a/01-01-SUMMARY.md": summary})
+    commit(root, ".", "docs(01): plan")
+
+    def found() -> list[tuple[str, str]]:
+        gaps = json_of("gaps", "1", "-C", root)["gaps"]
+        return [(gap["about"], gap["reason"]) for gap in gaps if gap["found_by"] == "must_haves"]
+
+    (root / "gone.py").unlink()
+    commit(root, ".", "a person removes it")
+    assert [about for about, _ in found()] == ["gone.py", "gone.py -> made.py"], "not a phase's commit"
+    subprocess.run(["git", "commit", "-q", "--amend", "-m", "refactor(02-03): drop it"], cwd=root, check=True)
+    assert found() == []
+    make_project(root, {name: plan.replace("Do it", "Let resize() work")})
+    [(about, reason)] = found()
+    assert (about, "Server.resize() is not implemented" in reason) == ("made.py", True)
+
+
 def test_a_plugin_s_detector_runs_and_is_named(root: Path, tmp_path: Path) -> None:
     finder = write_detector(tmp_path / "plugins", 'return [Gap(truth="T", reason="R")]')
 

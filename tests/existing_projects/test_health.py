@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +243,50 @@ def test_every_project_can_be_examined_and_its_repairs_shown(project: Path) -> N
     assert all(issue.message and issue.fix and issue.path for issue in issues)
     shown = [repair.diff() for repair in repairs(project, issues, "2026-01-31")]
     assert all(diff.startswith("---") for diff in shown)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "not UTF-8": lambda path: path.write_bytes(b"\xff" + path.read_bytes()),
+    "too large": lambda path: path.write_bytes(path.read_bytes() + b"\nx" * 1_500_000),
+    "no frontmatter's end": lambda path: path.write_bytes(b"---\na: 1\n"),
+    "leads out": lambda path: path.symlink_to("/etc/hostname"),
+    "a folder": lambda path: path.mkdir(),
+}
+READ_BY_COMMANDS: dict[str, str | bytes] = {
+    **COMPLETE,
+    "REQUIREMENTS.md": "# R\n\n## v1 Requirements\n\n- [x] **CORE-01**: It lasts\n",
+    "MILESTONES.md": "# M\n\n## v0.9 Old (Shipped: 2026-01-01)\n",
+    "milestones/v0.9-ROADMAP.md": "# Milestone v0.9: Old\n",
+    "IDEA.md": render_idea("i.md", "It lasts.", {"S1": ("CORE-01",)}),
+    "HANDOFF.json": '{"status": "paused", "phase": "2"}\n',
+    ".continue-here.md": "---\nphase: 02\n---\n",
+    "phases/01-core/01-CONTEXT.md": "# C\n",
+    "phases/01-core/01-RESEARCH.md": "# R\n",
+    "phases/01-core/01-VERIFICATION.md": "---\nstatus: passed\n---\n",
+}
+COMMANDS = (
+    *(["status"], ["next"], ["progress"], ["phases", "--all"], ["plans", "1"], ["requirements"]),
+    *(["gaps", "1", "--read-only"], ["todo", "list"], ["run", "--dry-run", "--agent", "rehearsal"]),
+)
+
+
+def complaints(root: Path) -> list[str]:
+    """Return what the commands refuse, or warn about."""
+    results = [(command[0], call(*command, "-C", root)) for command in COMMANDS]
+    return [name for name, found in results if found.exit_code or "cannot be" in found.stderr]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_nothing_is_healthy_that_another_command_refuses(tmp_path: Path, damage: str) -> None:
+    root = make_project(repository(tmp_path / "p"), READ_BY_COMMANDS)
+    assert (health(root)["status"], complaints(root)) == ("healthy", [])
+    for name in READ_BY_COMMANDS:
+        path = root / ".planning" / name
+        if damage in ("leads out", "a folder"):
+            path.unlink()
+        DAMAGE[damage](path)
+        report = health(root)
+        assert report["status"] != "healthy" or complaints(root) == [], name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        make_project(root, {name: READ_BY_COMMANDS[name]})

@@ -42,7 +42,6 @@ def steps(world: World) -> list[str]:
     ("change", "first"),
     [
         ({}, []),
-        ({"ticked": False}, ["1/complete"]),
         ({"verdict": ""}, []),
         ({"stale": True}, []),
         ({"verdict": "human_needed"}, []),
@@ -60,6 +59,23 @@ def test_a_phase_from_before_the_run_counts_as_its_files_say_unless_it_has_gaps(
     change: dict[str, Any], first: list[str]
 ) -> None:
     assert steps(world_with(evolve(DONE, **change))) == [*first, *SECOND]
+
+
+def test_a_missing_check_mark_comes_after_all_real_work() -> None:
+    assert steps(world_with(evolve(DONE, ticked=False))) == [*SECOND, "1/complete"]
+
+
+def test_a_plan_that_is_not_executed_counts_although_its_phase_is_ticked_and_blocks_no_other() -> None:
+    plans = (*DONE.plans, PlanSnapshot(id="01-02"))
+    phase = evolve(DONE, plans=plans)
+    assert steps(world_with(phase)) == ["1/execute/01-02", "1/verify", "1/complete", *SECOND]
+    assert steps(world_with(phase, phases=("2",))) == SECOND
+
+    world, _ = run_to_the_end(world_with(DONE))
+    first, second = world.disk.phases
+    more = evolve(world.disk, phases=(evolve(first, plans=plans), second))
+    world = crashed(evolve(world, disk=more).record("run.closed", {"outcome": "done", "exit": 0}))
+    assert first_step(world) == "1/execute/01-02"
 
 
 def test_the_phases_that_this_run_did_not_verify_are_named() -> None:

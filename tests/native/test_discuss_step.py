@@ -20,6 +20,7 @@ from gsd_core.planning.context import (
     read_decisions,
     uncovered_decisions,
 )
+from gsd_core.planning.model import MustHaves, Truth
 from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
 
@@ -226,7 +227,9 @@ def test_decisions_can_be_added_to_any_context(context: str) -> None:
 def covering(*actions: str) -> PhaseView:
     tasks = tuple(Task(number=n, name="t", action=action) for n, action in enumerate(actions, start=1))
     context = "<decisions>\n### A\n- **D-01:** Store one file for each of the days\n</decisions>\n"
-    return attrs.evolve(PHASE, context=context, plans=(Plan(id="02.1-01", phase="2.1", tasks=tasks),))
+    ours = MustHaves(truths=(Truth(id="02.1-01:T1", text="t", serves=("02.1:C1",)),))
+    plan = Plan(id="02.1-01", phase="2.1", tasks=tasks, must_haves=ours)
+    return attrs.evolve(PHASE, context=context, plans=(plan,))
 
 
 @pytest.mark.parametrize(

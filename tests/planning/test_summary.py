@@ -40,6 +40,25 @@ def test_decisions_and_issues_are_read_as_they_were_written(tmp_path: Path) -> N
     assert plan.issues == ("Slow | on <NFS>",)
 
 
+def test_a_summary_of_thousands_of_files_is_read_back(tmp_path: Path) -> None:
+    files = [f"src/some/long/folder/of/the/project/module_{n}/index.py" for n in range(4000)]
+    text = render_summary(
+        PLAN,
+        date="2026-01-31",
+        duration=None,
+        commits=[],
+        created=files,
+        modified=files,
+        accomplishments=["Store"],
+        decisions=["UTF-8"],
+        deviations=[],
+        issues=[],
+    )
+
+    assert noted(tmp_path, text).decisions == ("UTF-8",)
+    assert f"`{files[-1]}`" in text
+
+
 TEST_DRIVEN = """---
 phase: 01-x
 plan: 01

@@ -12,6 +12,7 @@ import pytest
 
 from gsd_core import (
     Artifact,
+    BadArtifact,
     Evidence,
     Gap,
     GapReport,
@@ -66,6 +67,34 @@ def rows(text: str, title: str) -> list[list[str]]:
     """Return the rows of the table under a heading."""
     lines = text.partition(f"### {title}\n\n")[2].partition("\n\n")[0].splitlines()
     return [[part.strip() for part in line.strip("|").split("|")] for line in lines[2:]]
+
+
+@pytest.mark.parametrize(("count", "length"), [(107, 90), (400, 1_900), (2_000, 60)])
+def test_a_verdict_of_any_size_is_read_back(count: int, length: int) -> None:
+    text = "it says 'no' \\d " * 200
+    gaps = [
+        Gap(
+            truth=f"{n} {text}"[:length],
+            reason=text[:length],
+            evidence=text[:length],
+            about=f"01-01:T{n}",
+            artifacts=(BadArtifact(path="src/a.py", issue=text[:length]),) * 20,
+            missing=(text[:length],) * 20,
+            found_by="must_haves",
+        )
+        for n in range(count)
+    ]
+    looks = tuple(HumanCheck(test=f"{n} {text}"[:length], expected=text[:length]) for n in range(100))
+    before = parse_verdict(rendered(a_phase(a_plan("x")), *gaps[: count // 2]), path="v.md")
+    report = GapReport(gaps=tuple(gaps), human=looks)
+    written = render_verification(a_phase(a_plan("x")), report, now=NOW, previous=before)
+    verdict = parse_verdict(written, path="v.md")
+
+    assert (verdict.status, verdict.flaws, len(verdict.human)) == ("gaps_found", (), len(looks))
+    assert [gap.about for gap in verdict.gaps[:50]] == [gap.about for gap in gaps[:50]]
+    [*listed, last] = verdict.gaps
+    assert len(verdict.gaps) == count or last.truth == f"{count - len(listed)} more gaps are closed"
+    assert count > 107 or len(verdict.gaps) == count
 
 
 def test_the_detector_s_findings_on_files_and_links_are_reported(tmp_path: Path) -> None:

@@ -614,18 +614,3 @@ def test_a_stub_in_a_file_that_a_plan_only_lists_is_a_gap(tmp_path: Path) -> Non
 
     assert isinstance(report, GapReport)
     assert [(gap.about, "leave()" in gap.reason) for gap in report.gaps] == [("app.py", True)]
-
-
-def test_a_requirement_of_the_phase_in_no_plan_is_a_gap(tmp_path: Path) -> None:
-    def report(*planned: str) -> GapReport:
-        plan = Plan(id="01-01", phase="1", requirements=planned)
-        phase = PhaseView(
-            number="1", name="Greeting", project=tmp_path, plans=(plan,), requirements=("CORE-01", "CORE-02")
-        )
-        found = asyncio.run(must_haves.must_haves_hold(phase))
-        assert isinstance(found, GapReport)
-        return found
-
-    assert [gap.about for gap in report("core-01").gaps] == ["CORE-02"]
-    assert report("CORE-01", "CORE-02").passed
-    assert report().passed, "plans of early versions list no requirements"

@@ -2,10 +2,9 @@
 
 Artifacts must exist inside the project, be long enough, contain the required text, export their names and
 not be stubs. The other files that a plan lists must not be stubs either, and their tests must run and be able
-to fail. Key links must be wired in code; each requirement of the phase must be in a plan. Python, JavaScript,
-TypeScript, Go and Rust are judged by their syntax trees. What code cannot judge, such as a link to a route or
-a table, yields neither a gap nor evidence and is left to the verifier. Only the current tree counts, not
-which plan wrote it.
+to fail. Key links must be wired in code. Python, JavaScript, TypeScript, Go and Rust are judged by their
+syntax trees. What code cannot judge, such as a link to a route or a table, yields neither a gap nor evidence
+and is left to the verifier. Only the current tree counts, not which plan wrote it.
 """
 
 from __future__ import annotations
@@ -16,19 +15,26 @@ from collections.abc import Iterator, Sequence
 
 from gsd_core import Artifact, Evidence, Gap, GapReport, PhaseView, Plan, implements
 from gsd_core.hookspecs import gsd_find_gaps
+from gsd_core.planning.model import History
 
 from .artifacts import check_file
 from .files import Tree
-from .links import check_link
+from .links import bare_path, check_link
 from .modules import Sources
 
 
 @implements(gsd_find_gaps)
 async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check the must-haves and the files of every executed plan."""
-    sources = Sources(tree=Tree.of(phase.project))
     plans = [plan for plan in phase.plans if plan.summary]
-    found: list[Gap | Evidence | None] = [*unplanned_requirements(phase)]
+    history = phase.history or History()
+    sources = Sources(
+        tree=Tree.of(phase.project),
+        files=history.files,
+        before=history.before,
+        removed=history.removed,
+        promises="\n".join(filter(None, map(_promises, plans))),
+    )
     commands = [
         command for plan in plans for task in plan.tasks for command in (task.check, task.verify) if command
     ]
@@ -44,12 +50,19 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     def check_files() -> list[Gap | Evidence | None]:
         return [check_file(sources, path, same_path, commands) for path, same_path in files.items()]
 
-    found += await asyncio.to_thread(check_files)
+    found = await asyncio.to_thread(check_files)
     links = dict.fromkeys(link for plan in plans for link in plan.must_haves.key_links)
+    links = {link: None for link in links if bare_path(link.source) not in sources.removed}
     found += [await check_link(sources, link) for link in links]
     gaps = {item.key: item for item in found if isinstance(item, Gap)}
     evidence = tuple(item for item in found if isinstance(item, Evidence))
     return GapReport(gaps=tuple(gaps.values()), evidence=evidence)
+
+
+def _promises(plan: Plan) -> str:
+    """Return what a plan says it does: its must-haves, and the names, actions and ends of its tasks."""
+    tasks = (text for task in plan.tasks for text in (task.name, task.action, task.done))
+    return "\n".join([str(plan.must_haves), *tasks])
 
 
 def listed_files(plan: Plan) -> Iterator[str]:
@@ -58,19 +71,3 @@ def listed_files(plan: Plan) -> Iterator[str]:
         bare = path.strip().strip("`").removeprefix("./")
         if bare and re.search(r"[*\s{}]|/$|^\.planning/", bare) is None:
             yield bare
-
-
-def unplanned_requirements(phase: PhaseView) -> Iterator[Gap]:
-    """Yield the requirements of the phase that no plan lists.
-
-    Plans of early versions list no requirements at all: then nothing can be said.
-    """
-    planned = {name.strip().upper() for plan in phase.plans for name in plan.requirements}
-    for name in phase.requirements if planned else ():
-        if name.strip().upper() not in planned:
-            yield Gap(
-                truth=f"Requirement {name} of phase {phase.number} is met",
-                reason=f"no plan of the phase lists {name}",
-                about=name,
-                missing=(f"a plan whose `requirements` contain {name}",),
-            )

@@ -10,7 +10,7 @@ from gsd_core import Artifact, BadArtifact, Evidence, Gap
 
 from .files import FileContent, read
 from .modules import Sources, javascript_candidates, module_files, rust_module_files
-from .source import IN_DATA_FOLDER, Source, is_generated
+from .source import IN_DATA_FOLDER, Source, is_generated, read_source
 from .stubs import MODULES_WITHOUT_CODE, find_stubs, find_text_stub
 from .suites import find_weak_tests, is_test_file
 from .variants import without_variants
@@ -22,6 +22,8 @@ MIN_CODE_SHARE = 0.4
 MAX_BLANK_RUN = 3
 MAX_REASONS = 4
 
+_PATTERN = re.compile(r"\.\*|\w\|\w|\\+\W")
+_CHOICE = re.compile(r"[^\s|]{3,}(?:\|[^\s|]{3,}){1,9}")
 _NAME = re.compile(r"[\w$]+(?:(?:\.|::|#|->)[\w$]+)*")
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc", ".csv", ".json")
 
@@ -41,6 +43,8 @@ def check_file(
     if isinstance(found, str):
         if not artifacts:
             return None
+        if commit := sources.removed.get(path):
+            return Evidence(about=path, holds=True, proof=f"another phase removed it since: {commit}")
         missing = (BadArtifact(path=path, issue=found),)
         return Gap(truth=truth, reason=found, about=path, artifacts=missing, missing=(path,))
     if found.is_dir():
@@ -86,8 +90,9 @@ def _problems(
         )
     if generated or not content.complete or IN_DATA_FOLDER.search(own):
         return
+    before = sources.before.get(own, "")
     if source is None:
-        if problem := find_text_stub(own, content.text):
+        if (problem := find_text_stub(own, content.text)) and problem != find_text_stub(own, before):
             yield problem
         return
     if source.empty and file.name not in MODULES_WITHOUT_CODE and not source.tests:
@@ -97,8 +102,20 @@ def _problems(
         yield problem
     exports = {_bare_name(name) for artifact in artifacts for name in artifact.exports}
     if not is_test_file(own, source) or source.language == "rust":
-        yield from find_stubs(without_variants(sources, own, source), exports)
+        earlier = read_source(own, before) if before else None
+        known = {_stub(problem)[1] for problem in find_stubs(earlier)} if earlier else set[str]()
+        for problem in find_stubs(without_variants(sources, own, source), exports):
+            name, what = _stub(problem)
+            # A stub from before the phase is its business only if a plan speaks of it.
+            if what not in known or _occurs(name.rpartition(".")[2], sources.promises):
+                yield problem
     yield from find_weak_tests(sources, own, source, commands)
+
+
+def _stub(problem: str) -> tuple[str, str]:
+    """Return the function that a problem is about, and the problem without its line."""
+    what = re.sub(r"^.*?line \d+: ", "", problem)
+    return what.partition("(")[0], what
 
 
 def _missing_length(path: str, content: FileContent, source: Source | None, promised: int) -> Iterator[str]:
@@ -136,7 +153,17 @@ def _contains(text: str, wanted: str) -> bool:
     def normalized(text: str) -> str:
         return re.sub(r"\s+", " ", text.replace("'", '"')).strip()
 
-    return wanted in text or normalized(wanted) in normalized(text)
+    if wanted in text or normalized(wanted) in normalized(text):
+        return True
+    # GSD looks for the text itself, but planners also write patterns: `GRANT.*pseudo`, `TestA|TestB`.
+    if not _PATTERN.search(wanted) or ((is_choice := "|" in wanted) and not _CHOICE.fullmatch(wanted)):
+        return False
+    return any(
+        re.search(
+            r"[^\n]*".join(re.escape(re.sub(r"\\+(?=\W)", "", one)) for one in part.split(".*", 3)), text
+        )
+        for part in (wanted.split("|") if is_choice else [wanted])
+    )
 
 
 def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[str]) -> Iterator[str]:

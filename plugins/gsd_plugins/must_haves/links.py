@@ -93,13 +93,13 @@ _THROUGH = re.compile(
 
 async def check_link(sources: Sources, link: KeyLink) -> Gap | Evidence | None:
     """Return a gap, the proof that the link exists, or ``None`` if code cannot tell."""
-    path = bare_path(link.source)
+    path = sources.resolved(bare_path(link.source))
     if not sources.exists(path):
         return _gap(link, f"{path}: {sources.tree.find(path)}") if _is_file_name(path) else None
     text = sources.text(path)
     if text is None:
         return None
-    target = bare_path(link.target)
+    target = sources.resolved(bare_path(link.target))
     if link.pattern:
         return await _check_pattern(sources, link, path, target, text)
     return _check_reference(sources, link, path, target, text)

@@ -6,7 +6,7 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -39,9 +39,16 @@ MAX_DEPTH = 4
 
 @attrs.define(kw_only=True)
 class Sources:
-    """The project's files as :class:`Source` values, each read once."""
+    """The project's files as :class:`Source` values, each read once.
+
+    *files*, *before* and *removed* are those of the phase's history; *promises* is what its plans say.
+    """
 
     tree: Tree
+    files: Collection[str] = ()
+    before: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    removed: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    promises: str = ""
     _texts: dict[str, str | None] = attrs.field(factory=dict[str, str | None])
     _sources: dict[str, Source | None] = attrs.field(factory=dict[str, Source | None])
 
@@ -63,6 +70,11 @@ class Sources:
     def exists(self, path: str) -> bool:
         """Whether the project has a file with that path."""
         return bool(path) and not isinstance(self.tree.find(path), str)
+
+    def resolved(self, path: str) -> str:
+        """Return *path*; if it does not exist, the only file that ends like it: plans leave out folders."""
+        found = [] if not path or self.exists(path) else [f for f in self.files if f.endswith(f"/{path}")]
+        return found[0] if len(found) == 1 else path
 
     def json(self, path: str) -> dict[str, Any]:
         """Return the object in a JSON file, even with comments and trailing commas; else an empty one."""
