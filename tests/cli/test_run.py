@@ -16,7 +16,12 @@ from tests.terminal.pseudo_terminal import on_a_terminal
 
 HOME = Path(gsd_core.__file__).parents[1]
 FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")
-SMALL = {"GSD_FAKE_PHASES": "1", "GSD_FAKE_GAP": "false", "GSD_FAKE_OVERLOADED": "false"}
+SMALL = {
+    "GSD_BUDGET_MAX_USD": "50",
+    "GSD_FAKE_PHASES": "1",
+    "GSD_FAKE_GAP": "false",
+    "GSD_FAKE_OVERLOADED": "false",
+}
 
 
 @pytest.fixture

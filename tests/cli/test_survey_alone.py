@@ -41,7 +41,7 @@ def test_a_second_survey_without_a_change_says_so(tmp_path: Path) -> None:
 
     assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
     assert "wrote .planning/codebase/STACK.md" in first.stdout
-    assert "no change: .planning/codebase/STACK.md and 6 other files had the same content" in again.stderr
+    assert "no change: .planning/codebase/STACK.md and 6 other files had the same content" in again.stdout
     assert "wrote " not in again.stdout
     assert h.facts(root, "step.completed")[-1].data["unchanged"] is True
 

@@ -32,7 +32,7 @@ def test_a_gap_round_that_closes_a_deferral_ends_the_run_with_0(project: Project
     gaps = [fact.data["gaps"] for fact in project.facts("step.completed") if fact.step.startswith("1/verify")]
     assert "01-02/2" in gaps[0]
     assert gaps[-1] == []
-    last = done.err.splitlines()[-1]
+    last = done.out.splitlines()[-1]
     assert last.startswith("done: 2 phases complete")
     assert "deferred" not in last
     [items] = project.root.glob(".planning/phases/01-*/deferred-items.md")

@@ -86,10 +86,11 @@ def test_quiet_and_verbose_show_as_much_as_their_help_says(project: Project) -> 
     for number, flag in enumerate(flags):
         done = project.gsd("run", EXAMPLE, *REHEARSAL, "-C", f"project-{number}", "--yes", *flag)
         assert done.exit == 0, done.err
-        lines.append(len(done.err.splitlines()))
+        lines.append(len((done.out + done.err).splitlines()))
         if flag == ["-q"]:
-            *before, last = done.err.splitlines()
+            [last] = done.out.splitlines()
             assert last.startswith("done: ")
+            before = done.err.splitlines()
             assert [line for line in before if line and not line.startswith(("?", " ", "warning: "))] == []
 
     assert lines == sorted(set(lines)), lines

@@ -61,18 +61,18 @@ EVIDENCE: Mapping[str, Callable[[Project, Done], bool]] = {
         sorted(failures(project)) == ["1/execute/01-01", "1/plan", "1/verify", "init"]
     ),
     "outage": lambda project, _: set(failures(project)) == {"1/execute/01-01"},
-    "hang": lambda project, done: failures(project) == ["1/plan"] and "no activity" in done.err,
+    "hang": lambda project, done: failures(project) == ["1/plan"] and "no activity" in done.out + done.err,
     "lying-executor": lambda project, done: (
-        "failed 3 times" in done.err and project.facts("task.committed") == []
+        "failed 3 times" in done.out + done.err and project.facts("task.committed") == []
     ),
     "staying-gaps": lambda project, _: "An empty line is not rejected" in texts(project, "*-VERIFICATION.md"),
     "closed-gap": lambda project, _: (
         [fact.step for fact in project.facts("step.completed") if "/verify" in fact.step]
         == ["1/verify", "1/verify/r1", "1/verify/r2"]
     ),
-    "unanswered-question": lambda project, done: "Where are the guests kept?" in done.err,
+    "unanswered-question": lambda project, done: "Where are the guests kept?" in done.out + done.err,
     "budget": lambda project, done: (
-        "of the $0.50 budget is spent" in done.err
+        "of the $0.50 budget is spent" in done.out + done.err
         and Decimal(project.json("status")["cost"]["dollars"]) == Decimal("0.40")
     ),
     "test-first": lambda project, _: (
@@ -130,8 +130,8 @@ def test_a_script_for_another_agent_is_refused_before_it_costs_anything(project:
 
     assert done.exit == 2
     assert "error: " not in done.err
-    assert "plugin 'rehearsal' cannot start: --script is for a rehearsal, and the agent is 'fake'" in done.err
-    assert "pass --agent rehearsal, or leave --script out" in done.err
+    assert "plugin 'rehearsal' cannot start: --script is for a rehearsal, and the agent is 'fake'" in done.out
+    assert "pass --agent rehearsal, or leave --script out" in done.out + done.err
     assert "ConfigError" not in done.err
     assert project.facts("agent.opened") == []
 
@@ -151,7 +151,7 @@ def test_a_resumed_run_continues_with_the_rules_that_are_left(project: Project) 
     resumed = project.gsd("resume", "--yes")
 
     assert (first.exit, resumed.exit) == (4, 3), first.err + resumed.err
-    assert "Log in" in resumed.err
+    assert "Log in" in resumed.out + resumed.err
     # The first has applied in the other process; the third cannot, because planners have no such tool.
     assert re.findall(r"warning: rule (\d) ", resumed.err) == ["2", "3"]
 
@@ -178,7 +178,7 @@ def test_the_real_cli_plays_the_same_rules(project: Project) -> None:
 
     assert done.exit == 0, done.err
     assert UNUSED not in done.err
-    assert ", $0.05" in done.err.splitlines()[-1]
+    assert ", $0.05" in done.out.splitlines()[-1]
     assert len(project.facts("timer.fired")) == 1
     assert {"Storage?", "Which license?"} <= set(re.findall(r"^\? (.*)$", done.err, re.MULTILINE))
     assert "Bash was refused: " in texts(project, "01-01-SUMMARY.md")

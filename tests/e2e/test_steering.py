@@ -41,7 +41,7 @@ def test_a_question_without_a_human_ends_the_run_and_its_answer_finishes_it(
     done = project.gsd("resume", *agent[:-2], "--no-input")
 
     assert blocked.exit == 3
-    assert question["id"] in blocked.err
+    assert question["id"] in blocked.out
     assert question["text"] == QUESTION
     assert answered.exit == 0, answered.err
     assert done.exit == 0, done.err
@@ -120,7 +120,7 @@ def test_a_run_that_was_stopped_from_elsewhere_is_resumed(project: Project) -> N
     done = project.gsd(*RESUME, "--yes")
 
     assert stopped.exit == 130
-    assert "stopped: on request" in stopped.err
+    assert "stopped: on request" in stopped.out
     assert left == []
     assert done.exit == 0, done.err
     assert list(defects(project)) == []
@@ -151,12 +151,12 @@ def test_a_pause_lets_the_step_finish_and_a_second_one_can_cancel_it(project: Pr
     assert (step["id"], step["status"]) == ("1/execute/01-01", "running")
     assert (paused.exit, ended.exit) == (0, 130), ended.err
     assert "has finished 1/execute/01-01; gsd pause --now cancels the step" in paused.err
-    assert "paused on request" in ended.err
+    assert "paused on request" in ended.out
     assert completed[-1] == "1/execute/01-01"
     assert json.loads(paused.out)["next_action"].startswith("1/")
     assert (cancelled.exit, stopped.exit) == (0, 130), cancelled.err
     assert [fact.step for fact in project.facts("step.completed")] == completed
-    assert "stopped: on request" in stopped.err
+    assert "stopped: on request" in stopped.out
 
 
 def test_a_paused_run_does_not_wait_for_an_answer(project: Project) -> None:
@@ -166,7 +166,7 @@ def test_a_paused_run_does_not_wait_for_an_answer(project: Project) -> None:
     paused, ended = project.gsd("pause"), started.wait()
 
     assert (paused.exit, ended.exit) == (0, 130), ended.err
-    assert "paused on request" in ended.err
+    assert "paused on request" in ended.out
     assert len(project.json("questions")["questions"]) == 1
 
 

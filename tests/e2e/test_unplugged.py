@@ -48,7 +48,7 @@ def test_a_run_whose_model_is_unreachable_reports_it_and_resumes_later(project: 
         done = start(project, api, "resume").wait()
 
     assert ended.exit == 75, ended.err
-    assert "resume`" in ended.err
+    assert "resume`" in ended.out
     assert closed.data["exit"] == 75
     assert done.exit == 0, done.err
     assert list(defects(project)) == []
