@@ -17,7 +17,7 @@ from tests.terminal.pseudo_terminal import on_a_terminal
 HOME = Path(gsd_core.__file__).parents[1]
 FAKE = ("-p", "gsd_plugins.rehearsal.fake", "--agent", "fake")
 SMALL = {
-    "GSD_BUDGET_MAX_USD": "50",
+    "GSD_BUDGET_MAX_TURNS": "10000",
     "GSD_FAKE_PHASES": "1",
     "GSD_FAKE_GAP": "false",
     "GSD_FAKE_OVERLOADED": "false",

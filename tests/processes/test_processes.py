@@ -236,7 +236,7 @@ def test_a_process_has_ended_although_its_parent_has_not_noticed(started: Starte
 
 
 def test_the_own_process_is_listed_with_its_parent() -> None:
-    found = {process.pid: process for process in processes("PATH")}
+    found = {process.pid: process for process in processes("HOME")}
 
     assert found[os.getpid()].parent == os.getppid()
-    assert found[os.getpid()].mark == os.environ["PATH"]
+    assert found[os.getpid()].mark == os.environ["HOME"]

@@ -189,6 +189,7 @@ class MessagesApi:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
+        self._server.is_ended = True
         self._server.shutdown()
         self._server.server_close()
         return False
@@ -198,6 +199,7 @@ class _Server(ThreadingHTTPServer):
     # A script may block for any time: neither the end of the context nor the exit of the process
     # waits for the thread of such a request.
     daemon_threads = True
+    is_ended = False
     block_on_close = False
     request_queue_size = 64
 
@@ -218,7 +220,10 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Answer a request for a message."""
+        """Answer a request for a message; none any more on a connection that outlives the server."""
+        if cast("_Server", self.server).is_ended:
+            self.close_connection = True
+            return
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         if urlsplit(self.path).path != "/v1/messages":
             self._not_found()
