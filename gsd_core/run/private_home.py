@@ -96,6 +96,9 @@ SECRET = re.compile(r"auth|token|passw|secret|credential|://[^/\s]*@", re.IGNORE
 UNUSED = timedelta(days=30)
 """How long a home is kept after its last run."""
 
+# Copies files that share their blocks with the originals, or fails.
+_CLONE = ("cp", *(("-cRp",) if sys.platform == "darwin" else ("-a", "--reflink=always")), "--")
+
 TOOLCHAIN_VARIABLES = (
     *("RUSTUP_HOME", "NVM_DIR", "NVM_BIN", "FNM_DIR", "VOLTA_HOME", "PYENV_ROOT", "JAVA_HOME", "GOROOT"),
     *(
@@ -356,14 +359,28 @@ def _copy_cache(source: Path, target: Path) -> None:
         return
     with suppress(OSError):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Copies that share their blocks cost no space. Hard links would be the user's own files.
-        clone = ("-cRp",) if sys.platform == "darwin" else ("-a", "--reflink=always")
-        if not _succeeds("cp", *clone, "--", str(source.resolve()), str(target)):
+        if _clones(source, target):
+            # Copies that share their blocks cost no space. Hard links would be the user's own files.
+            done = _succeeds(*_CLONE, str(source.resolve()), str(target))
+        else:
+            done = _is_affordable(source) and _succeeds("cp", "-Rp", "--", str(source.resolve()), str(target))
+        if not done:
             remove(target)
-            if not (
-                _is_affordable(source) and _succeeds("cp", "-Rp", "--", str(source.resolve()), str(target))
-            ):
-                remove(target)
+
+
+def _clones(source: Path, target: Path) -> bool:
+    """Return whether files below *source* can share their blocks with copies beside *target*.
+
+    One file tells: without it, ``cp`` would try each of a large cache in vain, which takes seconds.
+    """
+    first = next(_files(source), None)
+    if first is None:
+        return False
+    probe = target.with_name(f"{target.name}.probe")
+    try:
+        return _succeeds(*_CLONE, first.path, str(probe))
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _succeeds(*command: str) -> bool:

@@ -652,7 +652,9 @@ def test_every_part_of_the_prompt_is_limited_and_says_when_it_is_cut() -> None:
         Statement(id=f"S{n}", text=huge, used_by=("NOTE-01", "constraint", "out of scope"))
         for n in range(1, 30)
     )
-    done = Plan(id="01-01", phase="1", name=huge, summary="S.md", decisions=(huge,) * 9, issues=(huge,) * 9)
+    done = Plan(
+        id="01-01", phase="1", name=huge, text=huge, summary="S.md", decisions=(huge,) * 9, issues=(huge,) * 9
+    )
     phase = evolve(PHASE, context=huge, research=huge, plans=(done,), listed=("01-01",))
     planning = Planning(
         phases=(phase,),

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from gsd_core import Gap, Plan, StepRequest
+from gsd_core.errors import PlanningError
 from gsd_core.planning.check import Issue, check_plans, check_serves
 from gsd_core.planning.context import read_decisions, uncovered
+from gsd_core.planning.plan import render_plan
 
 from .depth import max_plans
 from .paths import phase_of, unwritten_plan_ids
@@ -19,6 +21,8 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
     """Return the problems of *plans* that the planner must fix; mere warnings are left out."""
     phase = phase_of(step)
     gaps = step.report.gaps if step.round and step.report else ()
+    if unwritable := tuple(problem for plan in plans for problem in _unwritable(plan)):
+        return unwritable
     # In a gap round, plans must close every gap; the phase's requirements are covered by earlier plans.
     issues = check_plans(phase, plans, () if step.round else phase.requirements)
     issues = (*issues, *check_serves(phase, plans, complete=not step.round))
@@ -53,6 +57,14 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
         if not any(addresses(plan, gap) for plan in plans)
     ]
     return tuple(dict.fromkeys(problems))
+
+
+def _unwritable(plan: Plan) -> Iterator[str]:
+    """Yield why a plan cannot be written: above the limit of size, nothing could read it back."""
+    try:
+        render_plan(plan)
+    except PlanningError as error:
+        yield f"{plan.id}: {error}"
 
 
 def find_bad_patterns(plan: Plan) -> Iterator[str]:
