@@ -270,7 +270,7 @@ class Replies:
             case "debugger":
                 return transcript.answer(scenario.diagnoses(prompts))
             case "planner" if step.kind == "execute":
-                return transcript.answer(scenario.check_decision())
+                return transcript.answer(scenario.product.answer("check"))
             case "planner":
                 plans = scenario.plans(step.phase or step.detail, step.round, prompts)
                 if checkpoint := self.rules.take(Checkpoint, moment):
@@ -281,12 +281,8 @@ class Replies:
                 return Execution(transcript, scenario, self.rules.of(ToolRequest)).next(lie)
             case "verifier":
                 return self._verify(transcript, moment, step.phase or step.detail)
-            case "researcher":
-                return transcript.answer(scenario.research())
-            case "checker":
-                return transcript.answer({"issues": []})
-            case "reviewer":
-                return transcript.answer(scenario.review())
+            case "researcher" | "checker" | "reviewer" as role:
+                return transcript.answer(scenario.product.answer(role))
             case "codebase-mapper":
                 return transcript.answer(scenario.codebase(prompts))
             case "command" if step.kind == "exec":

@@ -234,14 +234,6 @@ class Scenario:
             "issues": list(issues),
         }
 
-    def research(self) -> Json:
-        """Return the answer to a phase's ``research``: nothing is looked up, so nothing has a source."""
-        return dict(self.product.answer("research"))
-
-    def check_decision(self) -> Json:
-        """Return the planner's answer about a check that proves nothing or cannot run: it is kept."""
-        return {"check": "", "reason": "There is no other command that shows more."}
-
     def verdicts(
         self, asked: Iterable[str], phase: str, *, read: Iterable[str] = (), ran: Iterable[str] = ()
     ) -> Json:
@@ -299,10 +291,6 @@ class Scenario:
         if colon and rest.startswith("T"):
             return owner
         return f"{owner if colon else padded(phase)}-01"
-
-    def review(self) -> Json:
-        """Return the answer of a reviewer, who finds nothing."""
-        return {"findings": []}
 
     def _plans(self, ending: str = ".") -> ScriptedPlans:
         return ScriptedPlans(
