@@ -32,7 +32,7 @@ from gsd_core import (
 from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
 
 from .active_rules import ActiveRules
-from .fake import FakeAgent
+from .fake import FakeAgent, doctor
 from .own_files import OwnFiles
 from .product import own_idea
 from .scenario import Scenario
@@ -45,6 +45,7 @@ __all__ = [
     "FakeAgent",
     "RehearsalSettings",
     "Scenario",
+    "doctor",
     "example_idea",
     "lifespan",
     "run_agent",

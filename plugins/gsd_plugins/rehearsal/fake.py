@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import AgentHost, AgentResult, AgentTask, Permanent, RunInfo, implements, setting, settings_of
-from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
+from gsd_core import (
+    AgentHost,
+    AgentResult,
+    AgentTask,
+    Finding,
+    Permanent,
+    RunInfo,
+    implements,
+    setting,
+    settings_of,
+)
+from gsd_core.hookspecs import gsd_doctor, gsd_lifespan, gsd_run_agent, gsd_settings
 
 from .active_rules import ActiveRules
 from .scenario import Scenario
@@ -81,6 +91,13 @@ class FakeAgent:
             model.refuses = model.refuses and not conversation.resume
         call = self.rules.begin_call(task.step)
         return await InProcess(task=task, host=host, model=model, call=call).run()
+
+
+@implements(gsd_doctor)
+def doctor() -> Iterable[Finding]:
+    """Say that the scripted turns are counted and have a price, so that a budget can be rehearsed."""
+    message = "what its turns would cost is counted"
+    yield Finding(name="scripted model", ok=True, message=message, reports=("dollars", "tokens", "turns"))
 
 
 @attrs.frozen(kw_only=True)
