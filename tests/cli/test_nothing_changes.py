@@ -1,4 +1,4 @@
-"""Wrong arguments change nothing: no folder, no file, no commit, no settings and no journal, in no command."""
+"""Wrong arguments change nothing: no folder, file, commit, settings or journal, in no command."""
 
 from __future__ import annotations
 
