@@ -136,9 +136,7 @@ async def check_repository(request: RunRequest, git: Git) -> Path:
             f"{root} is ignored by the git repository {await git.top()}, so it cannot be committed",
             hint="run `git init` there to make it a repository of its own",
         )
-    if await git.identity() is None:
-        hint = 'git config --global user.name "…" and git config --global user.email "…"'
-        raise ProjectError("git does not know your name and email, so it cannot commit", hint=hint)
+    await git.check_identity()
     return await git.data_directory()
 
 

@@ -185,3 +185,18 @@ def test_every_command_is_called_in_a_wrong_way() -> None:
     called = {" ".join(line.split()[:words]) for line in LINES for words in (1, 2)}
 
     assert set(COMMANDS) - called == set()
+
+
+@pytest.mark.parametrize(
+    "line", ["phase add Sync", "phase insert 1 Sync", "phase remove 2", "todo add Sync", "pause later"]
+)
+def test_nothing_is_edited_if_git_could_not_commit_it(forks: tuple[Forks, Path], line: str) -> None:
+    _, base = forks
+    # An empty value hides the identity in the repository's settings.
+    project = Project(base, {"GIT_COMMITTER_NAME": "", "GIT_COMMITTER_EMAIL": ""})
+    before = state_of(project.root)
+
+    done = project.gsd(*line.split())
+
+    assert (done.exit, "git does not know your name" in done.err) == (2, True)
+    assert state_of(project.root) == before

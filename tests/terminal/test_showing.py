@@ -394,7 +394,8 @@ def test_an_answered_question_disappears_from_the_view() -> None:
 
 
 def test_an_answer_of_a_policy_names_the_option_and_not_the_plugin() -> None:
-    answered = event("question.answered", question="q-1", words="SQLite", how="policy", by="--yes", via="yolo")
+    who = {"how": "policy", "by": "--yes", "via": "yolo"}
+    answered = event("question.answered", question="q-1", words="SQLite", **who)
 
     assert [line.text for line in lines_of(answered)] == ["q-1: SQLite (--yes)"]
 

@@ -2,8 +2,8 @@
 
 Claude Code runs the commands of a model as children with its own rights, so they can read what is in its
 memory, its environment and its files. So it gets only a token of this process. The proxy accepts requests
-with that token, while the call lasts, for the paths that Claude Code needs; it puts the real credentials in place
-of the token and forwards them to the one configured API.
+with that token, while the call lasts, for the paths that Claude Code needs; it puts the real credentials in
+place of the token and forwards them to the one configured API.
 """
 
 from __future__ import annotations
