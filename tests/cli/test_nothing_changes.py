@@ -104,7 +104,7 @@ settings set run.depth deep
 settings set run.nope 1
 settings set --user limits.idle soon
 settings set run.depth quick -C ../new
-settings unset run.depth
+settings unset ''
 doctor more
 health more
 paths more

@@ -394,10 +394,9 @@ def test_an_answered_question_disappears_from_the_view() -> None:
 
 
 def test_an_answer_of_a_policy_names_the_option_and_not_the_plugin() -> None:
-    who = {"how": "policy", "by": "--yes", "via": "yolo"}
-    answered = event("question.answered", question="q-1", words="SQLite", **who)
+    answered = event("question.answered", question="q-1", words="A", how="policy", by="--yes", via="yolo")
 
-    assert [line.text for line in lines_of(answered)] == ["q-1: SQLite (--yes)"]
+    assert [line.text for line in lines_of(answered)] == ["q-1: A (--yes)"]
 
 
 def test_costs_add_up_and_an_unknown_cost_changes_nothing() -> None:
