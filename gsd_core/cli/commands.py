@@ -142,6 +142,9 @@ OTHER_NAMES: Mapping[str, str] = {
     "config": "settings",
     "login": "doctor",
     "dashboard": "serve",
+    "web": "serve",
+    "session": "ps",
+    "sessions": "ps",
 }
 """Names that other tools have for a command, and what to type here."""
 

@@ -60,7 +60,10 @@ class Editor:
         # Git processes are marked: one that outlives this process is ended before its commit is made again.
         owner = f"{secrets.token_hex(8)} {self.directory}"
         git = Git(self.root, environment={"GSD_RUN": owner})
-        work = do_edit(self.root, self.directory, plan(), git=git, docs=docs, command=self.command)
+        edit = plan()
+        if docs:
+            asyncio.run(git.check_identity())
+        work = do_edit(self.root, self.directory, edit, git=git, docs=docs, command=self.command)
         return asyncio.run(work)
 
 

@@ -38,7 +38,7 @@ from gsd_core.run import run_project
 from gsd_core.run.edits import keep_asked
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
-from gsd_core.run.preflight import check_idea, kept_idea, load_idea
+from gsd_core.run.preflight import check_idea, check_phases, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.snapshot import merge_config
@@ -181,10 +181,12 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
 
     check_loaded(loaded)
     warn(unused_sections(loaded, settings))
-    if str(options.idea) == "-" and value_of(settings, "--answers") == "-":
-        raise ConfigError(
-            "standard input cannot be both the idea and the answers", hint="put one of them into a file"
-        )
+    if value_of(settings, "--answers") == "-" and (options.background or str(options.idea) == "-"):
+        if options.background:
+            problem = "a session has no standard input to read the answers from"
+        else:
+            problem = "standard input cannot be both the idea and the answers"
+        raise ConfigError(problem, hint="put the answers into a file")
     check_plugins(loaded.hooks, settings.of(RunSettings))
     reports: frozenset[Unit] = frozenset()
     if not options.dry_run:
@@ -195,6 +197,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     refused = why_not_here(root, options.idea, settings)
     if refused and not options.dry_run:
         raise ProjectError(refused, hint=HINT)
+    check_phases(request, state)
     if new:
         _confirm_repository(options, loaded, settings)
     if milestone:

@@ -110,7 +110,13 @@ def _made_by_uv(root: Path) -> bool:
 
 _SOURCES = (
     click.option("--no-index", is_flag=True, help="use no package index, only --find-links"),
-    click.option("--find-links", multiple=True, metavar="DIR", help="folder with packages (repeatable)"),
+    click.option(
+        "--find-links",
+        type=click.Path(exists=True, file_okay=False),
+        multiple=True,
+        metavar="DIR",
+        help="folder with packages (repeatable)",
+    ),
 )
 
 

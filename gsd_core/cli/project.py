@@ -82,16 +82,8 @@ def foreign_files(root: Path, idea: Path | None) -> list[str]:
 
 def make_folder(root: Path) -> None:
     """Create *root*, a folder inside a repository; raise ``ProjectError`` if git could not commit there."""
-    if asyncio.run(Git(_nearest_folder(root)).identity()) is None:
-        raise _no_identity()
+    asyncio.run(Git(_nearest_folder(root)).check_identity())
     root.mkdir(parents=True, exist_ok=True)
-
-
-def _no_identity() -> ProjectError:
-    return ProjectError(
-        "git does not know your name and email, so it cannot commit",
-        hint='git config --global user.name "…" and git config --global user.email "…"',
-    )
 
 
 def make_repository(root: Path, agents: Sequence[str]) -> None:
@@ -100,9 +92,8 @@ def make_repository(root: Path, agents: Sequence[str]) -> None:
 
 
 async def _make_repository(root: Path, *, rehearsal: bool) -> None:
-    unknown = await Git(_nearest_folder(root)).identity() is None
-    if unknown and not rehearsal:
-        raise _no_identity()
+    if not rehearsal:
+        await Git(_nearest_folder(root)).check_identity()
     await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
     await Git(root).init()
     if rehearsal:

@@ -9,6 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gsd_core.errors import ConfigError
+
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import examples
 from .options import StartCommand, classes_of, typed_settings
@@ -35,7 +37,9 @@ def verbosity_options(command: Any) -> Any:
 
 
 def verbosity_of(given: Mapping[str, Any]) -> int:
-    """Return how much more to show than usual; -1 for less."""
+    """Return how much more to show than usual; -1 for less. Raises ``ConfigError`` if both are asked for."""
+    if given["quiet"] and given["verbose"]:
+        raise ConfigError("--quiet and --verbose cannot be combined", hint="pass only one of them")
     return -1 if given["quiet"] else int(given["verbose"])
 
 
@@ -85,6 +89,10 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
 
     Resumes the project's unfinished run if there is one. IDEA is required only for a project without a
     roadmap.
+
+    A budget ends the run before it is exceeded. At most the turns in progress are overspent, when a limit is
+    reached or gsd is killed, because what a turn uses is known only when it is over; with an agent that
+    reports nothing before its call ends, that is the whole call.
     """
     if idea is None and is_at_terminal() and not _typed(ctx):
         from .guide import has_project, lead_on

@@ -17,17 +17,18 @@ from .output import json_flag, print_json, print_line
 
 
 @click.command("stop", cls=Command, epilog=examples("gsd stop", "gsd stop s3"))
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False)
 @global_options
 @json_flag
 @click.pass_context
-def command(ctx: click.Context, session: str, as_json: bool) -> None:
+def command(ctx: click.Context, session: str | None, as_json: bool) -> None:
     """Ask the active run to stop, or SESSION, wherever its project is.
 
     It finishes what it is writing and then ends; continue it later with 'gsd resume'. A session that waits in
     the queue does not start. See 'gsd ps' for the sessions.
     """
-    if session:
+    # An empty name is a mistake of a script, and not the run of this folder.
+    if session is not None:
         _stop_session(ctx, session, as_json=as_json)
     else:
         _stop_run(global_options_of(ctx), as_json=as_json)

@@ -104,6 +104,7 @@ class Git:
     data_directory = _in_thread(repository.data_directory)
     top = _in_thread(repository.top)
     identity = _in_thread(repository.identity)
+    check_identity = _in_thread(repository.check_identity)
     is_ignored = _in_thread(repository.is_ignored)
     ignoring_rules = _in_thread(repository.ignoring_rules)
 

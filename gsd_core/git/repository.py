@@ -14,6 +14,8 @@ from pathlib import Path
 
 import attrs
 
+from gsd_core.errors import ProjectError
+
 from .command import Command, GitError
 
 # How often to look whether another run still holds the repository, in seconds.
@@ -131,6 +133,13 @@ def identity(git: Command) -> str | None:
     # Without this option, git makes up an identity from the user and host names.
     code, out = git.run("-c", "user.useConfigOnly=true", "var", "GIT_COMMITTER_IDENT", ok=(0, 128))
     return out.rsplit(" ", 2)[0] if code == 0 else None
+
+
+def check_identity(git: Command) -> None:
+    """Raise ``ProjectError`` if git does not know who commits."""
+    if identity(git) is None:
+        hint = 'git config --global user.name "…" and git config --global user.email "…"'
+        raise ProjectError("git does not know your name and email, so it cannot commit", hint=hint)
 
 
 def is_ignored(git: Command, path: str) -> bool:

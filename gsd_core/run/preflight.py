@@ -136,9 +136,7 @@ async def check_repository(request: RunRequest, git: Git) -> Path:
             f"{root} is ignored by the git repository {await git.top()}, so it cannot be committed",
             hint="run `git init` there to make it a repository of its own",
         )
-    if await git.identity() is None:
-        hint = 'git config --global user.name "…" and git config --global user.email "…"'
-        raise ProjectError("git does not know your name and email, so it cannot commit", hint=hint)
+    await git.check_identity()
     return await git.data_directory()
 
 
@@ -156,7 +154,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     await _check_planning_files(git, _unwritten(last))
     if not request.options.only_asked:
         check_idea(request.root, request.idea, last.state, request.info.command)
-    _check_phases(request, last.state)
+    check_phases(request, last.state)
     # After an interruption, the uncommitted changes are an agent's work. The run continues with them.
     interrupted = any(record.status in UNFINISHED for record in last.state.steps.values())
     if settings.allow_dirty or interrupted:
@@ -333,7 +331,7 @@ def _idle_hint(root: Path, gsd: str) -> str:
     return f"start the next milestone with: {gsd} run IDEA"
 
 
-def _check_phases(request: RunRequest, state: State) -> None:
+def check_phases(request: RunRequest, state: State) -> None:
     """Refuse phases that do not exist; in a finished project this keeps the run from being reopened.
 
     A range such as ``2-99`` may go beyond the last phase, but has to include one that exists. The

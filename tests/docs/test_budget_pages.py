@@ -6,18 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from gsd_core.cli.run import command
 from gsd_plugins.budget import BudgetSettings
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("how-to/control-costs.md", "how-to/run-unattended.md", "explanation/faq.md")
+PAGES = ("../README.md", "how-to/control-costs.md", "how-to/run-unattended.md", "explanation/faq.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_most_that_can_be_overspent_is_said_in_one_sentence(page: str) -> None:
-    doc = " ".join((BudgetSettings.__doc__ or "").split())
-    sentence = doc[doc.index("At most the turns in progress") :].strip()
+    assert sentence() in (DOCS / page).read_text(encoding="utf-8")
 
-    assert sentence in (DOCS / page).read_text(encoding="utf-8")
+
+def sentence() -> str:
+    doc = " ".join((BudgetSettings.__doc__ or "").split())
+    return doc[doc.index("At most the turns in progress") :].strip()
+
+
+def test_the_help_of_run_says_it_in_the_same_sentence() -> None:
+    assert sentence() in " ".join((command.help or "").split())
 
 
 def test_no_other_page_says_it_in_other_words() -> None:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gsd_core import Event, Notice, RunInfo
-from gsd_plugins.terminal.lines import ASCII, UNICODE
+from gsd_plugins.terminal.lines import ASCII, UNICODE, lines_of
 from gsd_plugins.terminal.live_state import LiveState, after_event, with_roadmap
 from gsd_plugins.terminal.live_view import render
 from gsd_plugins.terminal.session import RUN_KEYS, TerminalSession
@@ -391,6 +391,12 @@ def test_an_answered_question_disappears_from_the_view() -> None:
     answered = event("question.answered", question="q-1", words="SQLite", via="inbox")
 
     assert _state(asked(DATABASE), answered).questions == {}
+
+
+def test_an_answer_of_a_policy_names_the_option_and_not_the_plugin() -> None:
+    answered = event("question.answered", question="q-1", words="A", how="policy", by="--yes", via="yolo")
+
+    assert [line.text for line in lines_of(answered)] == ["q-1: A (--yes)"]
 
 
 def test_costs_add_up_and_an_unknown_cost_changes_nothing() -> None:

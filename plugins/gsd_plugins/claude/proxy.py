@@ -1,9 +1,9 @@
 """The proxy on loopback that holds the credentials of one call, outside of the sandbox.
 
 Claude Code runs the commands of a model as children with its own rights, so they can read what is in its
-memory, its environment and its files. So it gets only a token of the call. The proxy accepts requests with
-that token, while the call lasts, for the paths that Claude Code needs; it puts the real credentials in place
-of the token and forwards them to the one configured API.
+memory, its environment and its files. So it gets only a token of this process. The proxy accepts requests
+with that token, while the call lasts, for the paths that Claude Code needs; it puts the real credentials in
+place of the token and forwards them to the one configured API.
 """
 
 from __future__ import annotations

@@ -104,8 +104,10 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             questions: Iterable[Data] = data["inquiry"]["questions"]
             return [line for question in questions for line in _question_lines(question, command)]
         case "question.answered":
-            # Whoever answers through the inbox of the journal says so in "by", if it matters.
-            via = "" if data.get("via") == "inbox" else data.get("via")
+            # Whoever answers through the inbox of the journal says so in "by", if it matters; a policy, which
+            # option of the command line it is.
+            named = data.get("via") == "inbox" or (data.get("how") == "policy" and data.get("by"))
+            via = "" if named else data.get("via")
             by = ", ".join(str(one) for one in (data.get("by"), via) if one) or data.get("how")
             return [Line("answer", f"{data['question']}: {data.get('words') or ''} ({by})")]
         case "gap.found":

@@ -15,6 +15,8 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_lifespan, gsd_links, gsd_se
 if TYPE_CHECKING:
     import click
 
+MAX_PORT = 65_535
+
 
 @attrs.frozen(kw_only=True)
 class WebSettings:
@@ -23,6 +25,11 @@ class WebSettings:
     # A project's files must not open ports on its user's machine.
     enabled: bool = setting(False, flag="--web", help="serve a page about this run", consent=True)
     port: int = setting(3847, flag="--web-port", help="port of that page", harmless=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no port; 0 is any free one."""
+        if not 0 <= self.port <= MAX_PORT:
+            raise ValueError(f"expected a port from 0 to {MAX_PORT}, got {self.port}")
 
 
 @implements(gsd_settings)
