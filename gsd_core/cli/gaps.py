@@ -227,7 +227,7 @@ async def _find_gaps(
     if only:
         return PhaseGaps(
             status=verdict_status(verdict),
-            gaps=tuple(gap for gap in report.gaps if gap.found_by in only),
+            gaps=report.gaps,
             human=report.human,
             failed=report.failed_detectors,
         )
@@ -283,7 +283,7 @@ async def _detect(
         _warn(found.note)
     for command_line in found.refused:
         _warn(f"not run, or stopped: {one_line(command_line, 200)}")
-    return found.report
+    return found.detected if only else found.report
 
 
 def _confirm(command_line: str, reason: str) -> bool:
