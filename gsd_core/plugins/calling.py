@@ -188,12 +188,17 @@ class Hooks:
         spec: Callable[[A, Callable[[A], Awaitable[R]]], Awaitable[R]],
         core: Callable[[A], Awaitable[R]],
         result: type[R],
+        changed: Callable[[R, str], object] = lambda _, __: None,
         /,
     ) -> Callable[[A], Awaitable[R]]:
-        """Return *core* inside every plugin's wrapper, the first plugin outermost."""
+        """Return *core* inside every plugin's wrapper, the first plugin outermost.
+
+        *changed* gets each result that is not the last one of the wrapper's own call, with the wrapper's
+        plugin; it may raise a ``PluginError``.
+        """
         _check_mode(spec, "wrap")
         for impl in reversed(self._impls(spec)):
-            core = self._wrapped(spec, impl, core, result)
+            core = self._wrapped(spec, impl, core, result, changed)
         return core
 
     def _wrapped(
@@ -202,14 +207,18 @@ class Hooks:
         impl: pluggy.HookImpl,
         inner: Callable[[A], Awaitable[R]],
         result: type[R],
+        changed: Callable[[R, str], object],
     ) -> Callable[[A], Awaitable[R]]:
         async def run(request: A, /) -> R:
             call_next = NextCall(request, inner)
 
             def check(value: Any) -> str:
                 # A result that came from the core has been checked already.
-                returned = any(value is known for known in call_next.results)
-                return "" if returned else validate_type(result, value)
+                if call_next.results and value is call_next.results[-1]:
+                    return ""
+                if not (problem := validate_type(result, value)):
+                    changed(value, impl.plugin_name)
+                return problem
 
             with in_core():
                 async with self._group(spec, deciding=True) as group:

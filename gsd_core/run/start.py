@@ -330,7 +330,10 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
     await restore_config(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
-        for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
+        found = run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info)
+        for failure in found.failures:
+            log.warning("%s; the run works without what it sets up; %s", failure, failure.hint)
+        for plugin, context in found.items:
             lifespan = PluginContext(
                 plugin=plugin, hook="gsd_lifespan", context=context, grace=run.hooks.grace
             )
@@ -373,6 +376,8 @@ async def _entered(run: Run, lifespan: PluginContext) -> AsyncGenerator[None]:
     finally:
         if fault := await lifespan.exit(None, run.hooks.grace):
             report_failure(run.hooks.report, lifespan.plugin, lifespan.hook, fault)
+            about = "%s, at the end of the run, whose result stands; what it cleans up may be left; %s"
+            log.warning(about, fault, fault.hint)
 
 
 async def _loop_to_end(run: Run, stopper: Stopper | None) -> End:
