@@ -5,13 +5,12 @@ It is imported before anything else of gsd, so it imports little.
 
 from __future__ import annotations
 
-import io
 import os
 import posix
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 exit_at_once = os._exit
 """Ends this process without any cleanup, for gsd's own code."""
@@ -57,41 +56,14 @@ def kept_alive() -> Generator[None]:
         raise
 
 
-class Diverted(io.TextIOBase):
-    """What ``sys.stdout`` is while standard output is kept for *data*: it writes to standard error."""
+class Diverted:
+    """What ``sys.stdout`` is while standard output is kept for *data*: standard error, whatever that is."""
 
-    def __init__(self, data: TextIO) -> None:
+    def __init__(self, data: Any) -> None:
         self.data = data
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # an attribute in typeshed
-        """The encoding of standard error."""
-        return sys.stderr.encoding
-
-    @property
-    def buffer(self) -> Any:
-        """The bytes below standard error."""
-        return sys.stderr.buffer
-
-    def fileno(self) -> int:
-        """Return the descriptor of standard error."""
-        return sys.stderr.fileno()
-
-    def isatty(self) -> bool:
-        """Whether standard error is a terminal."""
-        return sys.stderr.isatty()
-
-    def writable(self) -> bool:
-        """Return true."""
-        return True
-
-    def write(self, text: str, /) -> int:
-        """Write *text* to standard error."""
-        return sys.stderr.write(text)
-
-    def flush(self) -> None:
-        """Flush standard error."""
-        sys.stderr.flush()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
 
 
 def data_output(*, reserve: bool = False) -> TextIO:
@@ -100,20 +72,18 @@ def data_output(*, reserve: bool = False) -> TextIO:
     With *reserve*, or ``--json``, only what is written to this stream is on standard output from then on:
     what plugins print, and the processes that they start, is on standard error.
     """
-    out = sys.stdout
+    out: Any = sys.stdout
     if isinstance(out, Diverted):
-        return out.data
-    if not reserve:
-        return out
-    out.flush()
-    data = out
-    with suppress(OSError, ValueError):  # a stream in memory has no descriptor
-        descriptor = out.fileno()
-        kept = os.dup(descriptor)
-        data = open(kept, "w", encoding=out.encoding, errors=out.errors, closefd=False)  # noqa: SIM115
-        os.dup2(2, descriptor)
-    sys.stdout = Diverted(data)
-    return data
+        out = out.data
+    elif reserve:
+        out.flush()
+        with suppress(OSError, ValueError):  # a stream in memory has no descriptor
+            descriptor = out.fileno()
+            kept = os.dup(descriptor)
+            out = open(kept, "w", encoding=out.encoding, errors=out.errors, closefd=False)  # noqa: SIM115
+            os.dup2(2, descriptor)
+        sys.stdout = cast("TextIO", Diverted(out))
+    return cast("TextIO", out)
 
 
 @contextmanager

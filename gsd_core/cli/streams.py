@@ -88,7 +88,8 @@ def background_output() -> Generator[None]:
         with suppress(OSError):
             stream.flush()
     out, err = (BackgroundStream(original=stream) for stream in (data_output(), sys.stderr))
-    sys.stdout, sys.stderr = Diverted(cast("TextIO", out)) if isinstance(before[0], Diverted) else out, err
+    sys.stdout = cast("TextIO", Diverted(out) if isinstance(before[0], Diverted) else out)
+    sys.stderr = err
     try:
         yield
     finally:

@@ -33,7 +33,7 @@ from gsd_core.hook_markers import Mode, mode_of
 from gsd_core.model.step import StepRequest
 
 from .call_group import Arguments, CallGroup, Check, Outcome, Report, declared_arguments
-from .isolation import Call, Fault, PluginFailure, call_blocking, in_core, report_failure
+from .isolation import Call, Fault, call_blocking, in_core, report_failure
 from .middleware import NextCall
 from .subscriptions import Subscription, delivering
 from .validation import validate_item, validate_result, validate_type
@@ -55,10 +55,6 @@ class Collected(Generic[R]):
     failures: tuple[Fault, ...]
 
 
-def _ignore(failure: PluginFailure) -> None:
-    """Do nothing: the failure has been logged already."""
-
-
 @attrs.frozen(kw_only=True)
 class Hooks:
     """The hooks, with the plugins of *manager*, ready to call.
@@ -70,7 +66,7 @@ class Hooks:
 
     manager: pluggy.PluginManager
     grace: timedelta = timedelta(seconds=5)
-    report: Report = _ignore
+    report: Report = lambda _: None  # it has been logged already
     strict: bool = False
 
     def plugins_of(self, spec: Callable[..., Any]) -> tuple[str, ...]:
@@ -117,8 +113,12 @@ class Hooks:
     ) -> Outcome[R] | None:
         """Ask the plugins *names*, in that order, until one does not decline; check its *result*."""
         _check_mode(spec, "pick")
+
+        def check(value: Any) -> str:
+            return "" if value is None else validate_type(result, value)
+
         with in_core():
-            arguments, check = bind(spec, *args, **kwargs), partial(_validate_optional, result)
+            arguments = bind(spec, *args, **kwargs)
             installed = self.plugins_of(spec)
             for name in names:
                 if name not in installed:
@@ -320,7 +320,3 @@ def _contributions(
         if problem := validate_item(spec, item):
             raise call.error(problem)
     return [(key(item), item) for item in items]
-
-
-def _validate_optional(result: type[Any], value: Any) -> str:
-    return "" if value is None else validate_type(result, value)

@@ -87,9 +87,9 @@ async def _escalate(run: Run, item: Escalate) -> End | None:
             text = f"Three attempts in a row at {item.step} were lost."
         case "repeats":
             text = f"Step {item.step} was {_repeated(run, item)}."
-            if plugin := _contributor(run, item):
-                failure = PluginFailure(plugin=plugin, hook="gsd_steps", error=f"{item.step} is always due")
-                run.hooks.report(failure)
+            if found := run.step_types.find(step.kind):
+                error = f"{item.step} is always due"
+                run.hooks.report(PluginFailure(plugin=found[0], hook="gsd_steps", error=error))
         case "failed":
             text = f"Step {item.step} failed: {failed.message if failed else ''}"
     retry = "one more gap round" if item.cause == "gaps" else "start the step again"
@@ -118,18 +118,12 @@ def _what_skipping_leaves(run: Run, step: StepId) -> str:
     return f"leave phase {step.phase} undone, and with it what depends on it: {plural} {', '.join(others)}"
 
 
-def _contributor(run: Run, item: Escalate) -> str:
-    """Return the plugin that contributes the step; empty for one of the core."""
-    found = run.step_types.find(StepId.parse(item.step).kind)
-    return found[0] if found else ""
-
-
 def _repeated(run: Run, item: Escalate) -> str:
     """Return what is wrong with a step that is due again and again."""
-    if plugin := _contributor(run, item):
+    if found := run.step_types.find(StepId.parse(item.step).kind):
         return (
-            f"completed {item.generation} times, and plugin {plugin!r}, which adds it, says each time that "
-            f"it is due again; run with -p no:{plugin} to continue without it"
+            f"completed {item.generation} times, and plugin {found[0]!r}, which adds it, says each time that "
+            f"it is due again; run with -p no:{found[0]} to continue without it"
         )
     return "completed, but its result keeps disappearing from the disk"
 

@@ -96,7 +96,8 @@ def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapRepo
     """Check ``gsd_find_gaps``; it must find the same gaps in the same tree again."""
     first: Sequence[Gap] | GapReport | None
     first, second = (_check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE) for _ in range(2))
-    before, after = _gap_keys(first), _gap_keys(second)
+    lists = (found.gaps if isinstance(found, GapReport) else found or () for found in (first, second))
+    before, after = (sorted(gap.key for gap in gaps) for gaps in lists)
     _require(before == after, f"found {before} at first, but {after} in the same tree later")
     return () if first is None else first
 
@@ -505,11 +506,6 @@ def _value(outcome: Outcome[Any]) -> Any:
     if outcome.error:
         raise AssertionError(str(outcome.error)) from outcome.error
     return outcome.value
-
-
-def _gap_keys(found: Sequence[Gap] | GapReport | None) -> list[str]:
-    gaps = found.gaps if isinstance(found, GapReport) else found or ()
-    return sorted(gap.key for gap in gaps)
 
 
 def _require(condition: bool, message: str) -> None:

@@ -219,7 +219,7 @@ def test_what_a_plugin_prints_is_not_in_what_an_mcp_client_reads(root: Path, tmp
 def test_the_stream_of_a_run_has_only_its_events(root: Path) -> None:
     done = run(root, NOISY, "--output-format", "stream-json")
 
-    names = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    names = [json.loads(line)["name"] for line in done.stdout.splitlines()]
     assert (names[0], names[-1]) == ("run.started", "run.closed"), done.stderr
     assert "NOISE" in done.stderr
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gsd_core import CommandOptions, UserError, data_output, find_program, own_command, settings_of
+from gsd_core import CommandOptions, UserError, find_program, own_command, settings_of
 
 NAME = "gsd"
 
@@ -46,8 +45,6 @@ def mcp(ctx: click.Context) -> None:
 
 
 async def _serve() -> None:
-    import anyio
-
     from gsd_plugins.sessions import harness
 
     from .server import make_server
@@ -56,10 +53,11 @@ async def _serve() -> None:
         server = make_server(sessions)
         from mcp.server.stdio import stdio_server
 
-        # The client reads JSON-RPC only: what anything else prints goes to standard error.
-        out = anyio.wrap_file(io.TextIOWrapper(data_output(reserve=True).buffer, encoding="utf-8"))
-        async with stdio_server(stdout=out) as (reading, writing):
+        async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
+        # The client reads JSON-RPC only: what anything prints at the exit goes to standard error, too.
+        sys.stdout.flush()
+        os.dup2(2, 1)
 
 
 @mcp.command()
