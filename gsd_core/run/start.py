@@ -339,7 +339,7 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
             closed = await _close(run, end)
             if run.state.closed is None:
                 # The journal cannot be written, so no fact says that the run ended.
-                data = {**unstructure(end), "notes": []}
+                data: dict[str, Any] = {**unstructure(end), "notes": []}
                 about = Event(seq=run.state.seq, name="run.closed", at=run.now(), run=run.id, data=data)
                 publisher.notify(run.state, about)
             return closed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.testing.small_run import _make_project
+from gsd_core.testing.small_run import _make_project  # pyright: ignore[reportPrivateUsage] - no run is wanted
 
 WORK = """
 from gsd_core.testing.small_run import FILES, SmallWork

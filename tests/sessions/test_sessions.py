@@ -21,7 +21,7 @@ from gsd_core.hookspecs import gsd_session_host
 from gsd_core.machine.state import Options
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.project import Project
-from gsd_core.testing.small_run import _make_project
+from gsd_core.testing.small_run import _make_project  # pyright: ignore[reportPrivateUsage] - no run is wanted
 from gsd_plugins import sessions
 from gsd_plugins.sessions import SessionsSettings, host
 from gsd_plugins.sessions.registry import Registry, output_folder
