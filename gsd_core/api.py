@@ -69,6 +69,7 @@ from .model.step import (
     Verified,
 )
 from .model.usage import Amount, Cap, Pause, Scope, Spend, Stop, Unit, Usage
+from .own_process import data_output
 from .planning.changes import (
     AddDecisions,
     AddPhase,
@@ -238,6 +239,7 @@ __all__ = [
     "boot_id",
     "convert_value",
     "counted",
+    "data_output",
     "dollars_text",
     "find_program",
     "fold_name",

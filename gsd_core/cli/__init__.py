@@ -17,10 +17,10 @@ hint: use WSL: run `wsl --install`, then install and start gsd inside it
 
 def main() -> None:
     """Run ``gsd`` with this process's arguments and exit."""
+    if message := why_unsupported(sys.platform):
+        sys.stderr.write(message)
+        sys.exit(2)
     try:
-        if message := why_unsupported(sys.platform):
-            sys.stderr.write(message)
-            sys.exit(2)
         import signal
 
         # During an import, a KeyboardInterrupt may become another error, or be printed and ignored. Nothing
@@ -31,6 +31,8 @@ def main() -> None:
         from .streams import open_closed_streams
 
         open_closed_streams()
+        from gsd_core.own_process import kept_alive
+
         from .app import gsd
 
         if on_interrupt is signal.default_int_handler:
@@ -39,7 +41,8 @@ def main() -> None:
             # A character that the terminal cannot show must not end a run.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        gsd.main(prog_name="gsd")
+        with kept_alive():
+            gsd.main(prog_name="gsd")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)

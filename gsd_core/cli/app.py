@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 import click
 
 from gsd_core import __version__
+from gsd_core.own_process import data_output, stdout_reserved
 
 from .commands import COMMAND_GROUPS, COMMANDS, OTHER_NAMES, PLUGIN_COMMANDS
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import CONTEXT_SETTINGS, Group
-from .streams import finish_output, is_at_terminal
+from .streams import finish_output, is_at_terminal, wants_json
+
+VARIABLE = "_GSD_COMPLETE"
+"""click answers a shell's request if this variable is set; its name follows from that of the program."""
 
 
 class Gsd(Group):
@@ -39,7 +43,7 @@ class Gsd(Group):
         from .plugin_loading import bound_settings, loaded_plugins
 
         # What plugins print while they are loaded must not be in the command's output.
-        with redirect_stdout(sys.stderr):
+        with stdout_reserved():
             loaded = loaded_plugins(ctx)
             contributed = plugin_commands(loaded)
             if cmd_name in contributed:
@@ -79,21 +83,39 @@ class Gsd(Group):
 
             return report_failure(error)
 
+    def _main_shell_completion(
+        self, ctx_args: MutableMapping[str, Any], prog_name: str, complete_var: str | None = None
+    ) -> None:
+        """Answer a shell; what plugins print while they are loaded is no part of the answer."""
+        shell, _, instruction = os.environ.get(VARIABLE, "").partition("_")
+        if instruction == "complete":
+            from click.shell_completion import get_completion_class
+
+            if kind := get_completion_class(shell):
+                out = data_output(reserve=True)
+                click.echo(kind(self, ctx_args, prog_name, VARIABLE).complete(), file=out)
+                sys.exit(finish_output(0))
+        super()._main_shell_completion(ctx_args, prog_name, complete_var)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line, report an error if there is one, and exit with its code."""
         logging.getLogger("gsd_core").addHandler(logging.NullHandler())
         run: Callable[..., Any] = super().main
         if not kwargs.pop("standalone_mode", True):
             return run(*args, standalone_mode=False, **kwargs)
-        given: Sequence[str] | None = args[0] if args else kwargs.get("args")
-        options = GlobalOptions(arguments=tuple(sys.argv[1:] if given is None else given))
+        found: Sequence[str] | None = args[0] if args else kwargs.get("args")
+        given = tuple(sys.argv[1:] if found is None else found)
+        options, as_json = GlobalOptions(arguments=given), wants_json(given)
+        if as_json:
+            data_output(reserve=True)
         try:
             code = run(*args, standalone_mode=False, obj=options, **kwargs)
         except BaseException as error:
-            from .failures import report_failure, wants_json
+            if isinstance(error, SystemExit) and VARIABLE in os.environ:
+                raise  # click ends what a shell asks for in this way
+            from .failures import report_failure
 
-            given = [*args[0]] if args else [*(kwargs.get("args") or sys.argv[1:])]
-            code = report_failure(error, options, as_json=wants_json(given))
+            code = report_failure(error, options, as_json=as_json)
         sys.exit(finish_output(code if isinstance(code, int) else 0))
 
 

@@ -7,9 +7,6 @@ import click
 from .global_options import global_options
 from .help import Command
 
-VARIABLE = "_GSD_COMPLETE"
-"""click answers a shell's request if this variable is set; its name follows from that of the program."""
-
 
 @click.command("completion", cls=Command)
 @global_options
@@ -25,7 +22,7 @@ def command(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from .app import gsd
+    from .app import VARIABLE, gsd
 
     kind = get_completion_class(shell)
     assert kind is not None, shell

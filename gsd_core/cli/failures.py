@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
 from contextlib import suppress
 
 import attrs
@@ -15,19 +13,18 @@ import click
 
 from gsd_core.errors import GsdError, MachineError, machine_error
 from gsd_core.exit_codes import ExitCode, exit_code
+from gsd_core.own_process import data_output
 from gsd_core.sanitize import safe_text
 from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
 from .global_options import GlobalOptions
 
-JSON_FORMATS = ("json", "stream-json")
-
 
 def report_failure(
     error: BaseException, options: GlobalOptions | None = None, *, as_json: bool = False
 ) -> int:
-    """Write what went wrong to stderr and return the exit code; ``SystemExit`` is raised again.
+    """Write what went wrong to stderr and return the exit code.
 
     The commands that a hint mentions get the user's global *options*. With *as_json*, stdout also gets the
     error as a JSON object on one line.
@@ -38,7 +35,16 @@ def report_failure(
         error = error.__cause__
     match error:
         case SystemExit():
-            raise error
+            # gsd's commands return their codes: only a callback of a plugin gets here.
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            failure = _Failure(
+                kind="SystemExit",
+                code=ExitCode.FAILED,
+                message=f"a plugin ended the command before it was done: {type(error).__name__}({error})",
+                cause=f"raised at {last.filename}:{last.lineno} in {last.name}",
+                hint="run without that plugin: -p no:NAME (see gsd plugins)",
+            )
+            _write(failure)
         case click.Abort() | KeyboardInterrupt():
             with suppress(OSError):
                 click.echo("interrupted", err=True)
@@ -71,13 +77,6 @@ def report_failure(
     if as_json:
         _write_json(failure)
     return failure.code
-
-
-def wants_json(args: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON; what it says cannot be parsed if it is what is wrong."""
-    options = [*args[: args.index("--")]] if "--" in args else [*args]
-    joined = " ".join(options).replace("--output-format ", "--output-format=").split()
-    return not {"--json", *(f"--output-format={name}" for name in JSON_FORMATS)}.isdisjoint(joined)
 
 
 @attrs.frozen(kw_only=True)
@@ -114,7 +113,7 @@ def _failure_of_usage(error: click.ClickException) -> _Failure:
 def _machine_error(error: BaseException) -> MachineError | None:
     """Return what the machine refused; if it was our output, say so, because its errors name no path."""
     try:
-        sys.stdout.flush()
+        data_output().flush()
     except OSError as unwritten:
         # What could not be written is still in the stream's buffer, so writing it fails again.
         if isinstance(error, OSError) and unwritten.errno == error.errno:
@@ -139,7 +138,7 @@ def _write_json(failure: _Failure) -> None:
     # The error may be that stdout cannot be written to.
     with suppress(OSError):
         line = json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": failure.code})
-        click.echo(line)
+        click.echo(line, file=data_output())
 
 
 def _cause(error: GsdError) -> str:

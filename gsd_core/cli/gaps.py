@@ -15,7 +15,7 @@ from gsd_core.sanitize import one_line, safe_text
 
 from .global_options import global_options, global_options_of
 from .help import Command, examples
-from .output import json_flag, print_json, print_line, styled
+from .output import json_flag, print_json, print_line, styled, warn
 
 if TYPE_CHECKING:
     from gsd_core.model.gap import GapReport
@@ -112,7 +112,7 @@ def command(
         return
     print_json(gaps_json(found))
     for failed in found.failed:
-        _warn(f"a detector failed: {one_line(failed, 300)}")
+        warn([f"a detector failed: {one_line(failed, 300)}"])
 
 
 @attrs.frozen
@@ -138,9 +138,9 @@ def _admit(loaded: Loaded, options: RunOptions, *, run_checks: bool, trust_now: 
     if run_checks and any(want.kind == "command" for want in trust.new):
         refuse_untrusted(trust)
     for line in lines_of([want for want in trust.new if want.kind != "command"]):
-        _warn(f"not trusted (see gsd trust), so it does not count: {line}")
+        warn([f"not trusted (see gsd trust), so it does not count: {line}"])
     for setting in trust.consent:
-        _warn(f"{setting.origin} sets {setting.name}: consent cannot come from the project's files")
+        warn([f"{setting.origin} sets {setting.name}: consent cannot come from the project's files"])
     return _Admitted(admit(loaded, trust), trust)
 
 
@@ -220,19 +220,12 @@ async def _find_gaps(
     from gsd_core.views.planning import PhaseGaps, verdict_status
 
     [phase] = await with_verdicts(Git(phase.project), [phase])
-    verdict = phase.verdict
-    report = GapReport()
+    status, report = verdict_status(phase.verdict), GapReport()
     if admitted:
         report = await _detect(options, admitted, phase, run_checks=run_checks, only=only)
-    if only:
-        return PhaseGaps(
-            status=verdict_status(verdict),
-            gaps=tuple(gap for gap in report.gaps if gap.found_by in only),
-            human=report.human,
-            failed=report.failed_detectors,
-        )
+    verdict = None if only else phase.verdict
     return PhaseGaps(
-        status=verdict_status(verdict),
+        status=status,
         gaps=unique([*(verdict.gaps if verdict else ()), *report.gaps]),
         human=(*(verdict.human if verdict else ()), *report.human),
         failed=report.failed_detectors,
@@ -265,7 +258,7 @@ async def _detect(
             # Without the project's lock: a run may be using its private home.
             sandbox = await choose_sandbox(loaded.hooks, run, phase.project, is_locked=False)
             if warning := warning_about(sandbox):
-                _warn(warning)
+                warn([warning])
             gate = InteractiveGate(hooks=loaded.hooks, sandbox=sandbox, confirm=_confirm, step=step)
         try:
             found = await examine(
@@ -280,10 +273,10 @@ async def _detect(
             if gate and holder_of(phase.project) is None:
                 await gate.sandbox.close()
     if found.note:
-        _warn(found.note)
+        warn([found.note])
     for command_line in found.refused:
-        _warn(f"not run, or stopped: {one_line(command_line, 200)}")
-    return found.report
+        warn([f"not run, or stopped: {one_line(command_line, 200)}"])
+    return found.detected if only else found.report
 
 
 def _confirm(command_line: str, reason: str) -> bool:
@@ -293,10 +286,6 @@ def _confirm(command_line: str, reason: str) -> bool:
     # The permission gate has sanitized the command; nothing of it is cut, so that no part can hide.
     click.echo(f"{safe_text(reason)}:\n{safe_text(command_line)}", err=True)
     return click.confirm("Run it?", default=False, err=True)
-
-
-def _warn(text: str) -> None:
-    click.echo(f"warning: {safe_text(text)}", err=True)
 
 
 def _show(phase: PhaseView, found: PhaseGaps) -> None:

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gsd_core.errors import UserError
+from gsd_core.own_process import data_output
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options, global_options_of
@@ -206,7 +207,7 @@ def _print_json(journal: _Journal, wanted: _Filter) -> None:
         return record if wanted.accepts(record, kind_of(record)) else None
 
     def show(record: Record) -> None:
-        click.echo(json.dumps(safe_data(log_json(record))))
+        click.echo(json.dumps(safe_data(log_json(record))), file=data_output())
 
     journal.read(choose, show, after=wanted.after)
 

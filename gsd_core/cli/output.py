@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gsd_core.model.counts import counted as counted
+from gsd_core.own_process import data_output
 from gsd_core.sanitize import safe_data, safe_text
 
 F = TypeVar("F")
@@ -63,7 +64,8 @@ def print_json(data: Mapping[str, Any]) -> None:
 
     JSON escapes control characters, but what reads it prints them as they were, as ``jq -r`` does.
     """
-    click.echo(json.dumps(safe_data(data), indent=2 if sys.stdout.isatty() else None))
+    out = data_output()
+    click.echo(json.dumps(safe_data(data), indent=2 if out.isatty() else None), file=out)
 
 
 def print_line(line: str | Text = "", *, exact: bool = False) -> None:

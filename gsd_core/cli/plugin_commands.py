@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from typing import Any
@@ -13,9 +14,10 @@ import click
 
 from gsd_core.errors import GsdError
 from gsd_core.hookspecs import CommandOptions, gsd_cli_commands
+from gsd_core.own_process import ProcessEnd, data_output
 from gsd_core.plugins.discovery import ENTRY_POINT_GROUP, discover
 from gsd_core.plugins.importing import source_names
-from gsd_core.sanitize import one_line
+from gsd_core.sanitize import one_line, safe_text
 
 from .background import session_hosts
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -89,8 +91,17 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
             plugin_options=plugin_options(given),
             session_hosts=partial(session_hosts, loaded),
         )
-        with bound_settings(loaded, options):
-            return callback(*args, **kwargs)
+        # What the command prints is its output; only what others print is diverted.
+        with bound_settings(loaded, options), redirect_stdout(data_output()):
+            try:
+                return callback(*args, **kwargs)
+            except SystemExit as end:
+                if isinstance(end, ProcessEnd):
+                    raise
+                if isinstance(end.code, str):
+                    click.echo(safe_text(end.code), err=True)
+                code = end.code if isinstance(end.code, int) else int(bool(end.code))
+                raise click.exceptions.Exit(code) from end
 
     return run
 

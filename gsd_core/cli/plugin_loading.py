@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stdout
+from contextlib import chdir, contextmanager
 from pathlib import Path
 
 import attrs
@@ -13,6 +12,7 @@ import click
 
 from gsd_core.errors import ConfigError, GsdError
 from gsd_core.hookspecs import CommandOptions, Finding, gsd_doctor
+from gsd_core.own_process import stdout_reserved
 from gsd_core.plugins.calling import Collected, Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
@@ -126,7 +126,7 @@ def bound_settings(loaded: Loaded, options: CommandOptions | None = None) -> Gen
 
     from .options import classes_of
 
-    with redirect_stdout(sys.stderr):
+    with stdout_reserved():
         classes = classes_of(loaded)
     layers = [environment_layer(classes, os.environ), toml_layer(user_config(), str(user_config()))]
     settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))

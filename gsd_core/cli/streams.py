@@ -12,11 +12,13 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import attrs
+
+from gsd_core.own_process import Diverted, data_output
 
 MAX_WAITING = 8 * 2**20
 """How many characters may wait for a slow reader before further output is dropped."""
@@ -25,6 +27,8 @@ PATIENCE = 2.0
 """How long the end of a run waits for a reader that takes nothing, in seconds."""
 
 CHUNK = 2**16
+
+JSON_FORMATS = ("json", "stream-json")
 
 
 def open_closed_streams() -> None:
@@ -51,11 +55,12 @@ def finish_output(code: int) -> int:
     must not try again at exit, because that would end the process with the code 120.
     """
     lost: OSError | None = None
-    for stream in (sys.stdout, sys.stderr):
+    out = data_output()
+    for stream in (out, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError) as error:
-            if stream is sys.stdout and isinstance(error, OSError) and error.errno != errno.EPIPE:
+            if stream is out and isinstance(error, OSError) and error.errno != errno.EPIPE:
                 lost = error
             with suppress(OSError, ValueError):
                 null = os.open(os.devnull, os.O_WRONLY)
@@ -82,8 +87,9 @@ def background_output() -> Generator[None]:
     for stream in before:
         with suppress(OSError):
             stream.flush()
-    out, err = (BackgroundStream(original=stream) for stream in before)
-    sys.stdout, sys.stderr = out, err
+    out, err = (BackgroundStream(original=stream) for stream in (data_output(), sys.stderr))
+    sys.stdout = cast("TextIO", Diverted(out) if isinstance(before[0], Diverted) else out)
+    sys.stderr = err
     try:
         yield
     finally:
@@ -210,6 +216,13 @@ class BackgroundStream(io.TextIOBase):
             self._size = max(0, self._size - len(text))
             self._progress += 1
             self._changed.notify_all()
+
+
+def wants_json(args: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; what it says cannot be parsed if it is what is wrong."""
+    options = [*args[: args.index("--")]] if "--" in args else [*args]
+    joined = " ".join(options).replace("--output-format ", "--output-format=").split()
+    return not {"--json", *(f"--output-format={name}" for name in JSON_FORMATS)}.isdisjoint(joined)
 
 
 def is_at_terminal() -> bool:

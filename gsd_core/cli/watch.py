@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
+from gsd_core.own_process import data_output
+
 from .commands import base_command
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command, examples
@@ -130,7 +132,7 @@ async def _watch(root: Path, options: GlobalOptions, hooks: Hooks, settings: Set
                 publish = await stack.enter_async_context(hooks.subscribe(gsd_on_event, len(first) + 10_000))
                 for event in first:
                     publish(event)
-                while not getattr(sys.stdout, "is_gone", False):
+                while not getattr(data_output(), "is_gone", False):
                     await asyncio.sleep(POLL_SECONDS)
                     for event in await asyncio.to_thread(follower.more):
                         publish(event)
@@ -219,9 +221,9 @@ def _print_records(root: Path) -> None:
     with open_journal(root) as journal:
         opened = [record.seq for record in journal.events(kinds=["run.opened"])]
     after = opened[-1] - 1 if opened else 0
-    while not getattr(sys.stdout, "is_gone", False):
+    while not getattr(data_output(), "is_gone", False):
         with open_journal(root) as journal:
             for record in journal.events(after):
                 after = record.seq
-                click.echo(json.dumps(safe_data(log_json(record))))
+                click.echo(json.dumps(safe_data(log_json(record))), file=data_output())
         time.sleep(POLL_SECONDS)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from gsd_core.own_process import data_output
 from gsd_core.programs import own_command
 from gsd_core.sanitize import one_line
 
@@ -40,7 +41,8 @@ def watch(
     others = [*files]
     before = _stamps(folder, others)
     while True:
-        subprocess.run([*own_command(), *arguments], check=False)
+        out = data_output()
+        subprocess.run([*own_command(), *arguments], check=False, stdout=None if out is sys.stdout else out)
         changed = _wait(folder, others, before, sleep)
         before = _stamps(folder, others)
         names = ", ".join(sorted({Path(name).name for name in changed})[:MAX_NAMES])

@@ -33,7 +33,7 @@ from gsd_core.hook_markers import Mode, mode_of
 from gsd_core.model.step import StepRequest
 
 from .call_group import Arguments, CallGroup, Check, Outcome, Report, declared_arguments
-from .isolation import Call, Fault, PluginFailure, call_blocking, in_core, report_failure
+from .isolation import Call, Fault, call_blocking, in_core, report_failure
 from .middleware import NextCall
 from .subscriptions import Subscription, delivering
 from .validation import validate_item, validate_result, validate_type
@@ -55,10 +55,6 @@ class Collected(Generic[R]):
     failures: tuple[Fault, ...]
 
 
-def _ignore(failure: PluginFailure) -> None:
-    """Do nothing: the failure has been logged already."""
-
-
 @attrs.frozen(kw_only=True)
 class Hooks:
     """The hooks, with the plugins of *manager*, ready to call.
@@ -70,7 +66,7 @@ class Hooks:
 
     manager: pluggy.PluginManager
     grace: timedelta = timedelta(seconds=5)
-    report: Report = _ignore
+    report: Report = lambda _: None  # it has been logged already
     strict: bool = False
 
     def plugins_of(self, spec: Callable[..., Any]) -> tuple[str, ...]:
@@ -117,8 +113,12 @@ class Hooks:
     ) -> Outcome[R] | None:
         """Ask the plugins *names*, in that order, until one does not decline; check its *result*."""
         _check_mode(spec, "pick")
+
+        def check(value: Any) -> str:
+            return "" if value is None else validate_type(result, value)
+
         with in_core():
-            arguments, check = bind(spec, *args, **kwargs), partial(_validate_optional, result)
+            arguments = bind(spec, *args, **kwargs)
             installed = self.plugins_of(spec)
             for name in names:
                 if name not in installed:
@@ -188,12 +188,17 @@ class Hooks:
         spec: Callable[[A, Callable[[A], Awaitable[R]]], Awaitable[R]],
         core: Callable[[A], Awaitable[R]],
         result: type[R],
+        changed: Callable[[R, str], object] = lambda _, __: None,
         /,
     ) -> Callable[[A], Awaitable[R]]:
-        """Return *core* inside every plugin's wrapper, the first plugin outermost."""
+        """Return *core* inside every plugin's wrapper, the first plugin outermost.
+
+        *changed* gets each result that is not the last one of the wrapper's own call, with the wrapper's
+        plugin; it may raise a ``PluginError``.
+        """
         _check_mode(spec, "wrap")
         for impl in reversed(self._impls(spec)):
-            core = self._wrapped(spec, impl, core, result)
+            core = self._wrapped(spec, impl, core, result, changed)
         return core
 
     def _wrapped(
@@ -202,14 +207,18 @@ class Hooks:
         impl: pluggy.HookImpl,
         inner: Callable[[A], Awaitable[R]],
         result: type[R],
+        changed: Callable[[R, str], object],
     ) -> Callable[[A], Awaitable[R]]:
         async def run(request: A, /) -> R:
             call_next = NextCall(request, inner)
 
             def check(value: Any) -> str:
                 # A result that came from the core has been checked already.
-                returned = any(value is known for known in call_next.results)
-                return "" if returned else validate_type(result, value)
+                if call_next.results and value is call_next.results[-1]:
+                    return ""
+                if not (problem := validate_type(result, value)):
+                    changed(value, impl.plugin_name)
+                return problem
 
             with in_core():
                 async with self._group(spec, deciding=True) as group:
@@ -311,7 +320,3 @@ def _contributions(
         if problem := validate_item(spec, item):
             raise call.error(problem)
     return [(key(item), item) for item in items]
-
-
-def _validate_optional(result: type[Any], value: Any) -> str:
-    return "" if value is None else validate_type(result, value)

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 from weakref import WeakSet
@@ -107,7 +107,10 @@ def classify_exception(exc: BaseException, call: Call) -> Fault:
     A group with exactly one ``StepError``, ``PluginError`` or error of the core counts as that one:
     so a plugin may use a ``TaskGroup`` without hiding that error from its caller.
     """
-    if (isinstance(exc, asyncio.CancelledError) and _is_being_cancelled()) or may_be_ctrl_c(exc):
+    task = None
+    with suppress(RuntimeError):  # no event loop
+        task = asyncio.current_task()
+    if (isinstance(exc, asyncio.CancelledError) and task and task.cancelling()) or may_be_ctrl_c(exc):
         raise exc
     known = [leaf for leaf in _leaves(exc) if isinstance(leaf, Fault) or call.is_from_core(leaf)]
     leaves = list(_leaves(exc))
@@ -138,14 +141,6 @@ def may_be_ctrl_c(exc: BaseException) -> bool:
         and threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     )
-
-
-def _is_being_cancelled() -> bool:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # no event loop
-        return False
-    return task is not None and task.cancelling() > 0
 
 
 def _leaves(exc: BaseException) -> Iterator[BaseException]:

@@ -12,7 +12,7 @@ import json
 import types
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import pluggy
 
@@ -137,10 +137,20 @@ def validate_storable(value: Any, kind: type[Any]) -> str:
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Return whether *value*, and the items of a sequence, match a type annotation."""
-    if hint is Any:
+    """Return whether *value*, and the items of a collection, match a type annotation."""
+    if hint is Any or hint is None:
         return True
+    if hint in (int, float) and isinstance(value, int):
+        return not isinstance(value, bool)
     origin: Any = get_origin(hint)
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin in (tuple, list, set, frozenset):
+        items: Any = value
+        kinds = get_args(hint)
+        if origin is tuple and kinds[-1:] != (...,):
+            return isinstance(value, tuple) and len(items) == len(kinds) and all(map(fits, items, kinds))
+        return isinstance(value, origin) and all(fits(item, kinds[0]) for item in items)
     if origin in (Union, types.UnionType):
         return any(fits(value, arm) for arm in get_args(hint))
     if origin is None:

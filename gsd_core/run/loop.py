@@ -23,6 +23,7 @@ from gsd_core.machine.due import (
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
+from gsd_core.plugins.isolation import PluginFailure
 
 from .apply import apply_result
 from .branching import enter_branch
@@ -85,7 +86,10 @@ async def _escalate(run: Run, item: Escalate) -> End | None:
         case "lost":
             text = f"Three attempts in a row at {item.step} were lost."
         case "repeats":
-            text = f"Step {item.step} was completed, but its result keeps disappearing from the disk."
+            text = f"Step {item.step} was {_repeated(run, item)}."
+            if found := run.step_types.find(step.kind):
+                error = f"{item.step} is always due"
+                run.hooks.report(PluginFailure(plugin=found[0], hook="gsd_steps", error=error))
         case "failed":
             text = f"Step {item.step} failed: {failed.message if failed else ''}"
     retry = "one more gap round" if item.cause == "gaps" else "start the step again"
@@ -99,7 +103,7 @@ async def _escalate(run: Run, item: Escalate) -> End | None:
     try:
         await ask(run, inquiry, step=item.step, key=f"{item.cause} {item.generation}")
     except Parked:
-        return _unanswered(item)
+        return _unanswered(run, item)
     return None
 
 
@@ -114,12 +118,22 @@ def _what_skipping_leaves(run: Run, step: StepId) -> str:
     return f"leave phase {step.phase} undone, and with it what depends on it: {plural} {', '.join(others)}"
 
 
-def _unanswered(item: Escalate) -> End:
+def _repeated(run: Run, item: Escalate) -> str:
+    """Return what is wrong with a step that is due again and again."""
+    if found := run.step_types.find(StepId.parse(item.step).kind):
+        return (
+            f"completed {item.generation} times, and plugin {found[0]!r}, which adds it, says each time that "
+            f"it is due again; run with -p no:{found[0]} to continue without it"
+        )
+    return "completed, but its result keeps disappearing from the disk"
+
+
+def _unanswered(run: Run, item: Escalate) -> End:
     if item.cause == "gaps":
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"gaps remain: {some_of(item.gaps, 2)}")
     without_failure = {
         "lost": "three attempts in a row were lost because the process was killed",
-        "repeats": "completed, but its result keeps disappearing from the disk",
+        "repeats": _repeated(run, item),
         "failed": "failed",
     }
     code = exit_of(item.failure)

@@ -110,7 +110,10 @@ async def run_project(request: RunRequest) -> RunEnd:
                 last = read_last_run(journal)
                 await check_project(request, git, last)
             _remember(journal, request)
-            milestone = _next_milestone(request, last)
+            milestone = ""
+            if not request.options.only_asked:
+                kept = kept_idea(request.root)
+                milestone = milestone_to_start(request.root, request.idea, last.state, kept)
             if milestone:
                 last = LastRun(seq=last.seq)  # a run of its own
             used = recorded_sandbox(last.facts)
@@ -167,13 +170,6 @@ async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
         return await finish_undoing(run)
 
 
-def _next_milestone(request: RunRequest, last: LastRun) -> str:
-    """Return the milestone that the request's idea starts, if it starts one."""
-    if request.options.only_asked:
-        return ""
-    return milestone_to_start(request.root, request.idea, last.state, kept_idea(request.root))
-
-
 def _remember(journal: Journal, request: RunRequest) -> None:
     """Make the journal one that this user's runs have written; whoever calls has asked for trust before."""
     try:
@@ -200,6 +196,9 @@ async def _open(
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
     git = Git(request.root, environment={"GSD_RUN": journal.mark_of(run_id)}, trusted=request.programs)
+    ideas = [fact.data.get("idea") for fact in last.facts if fact.kind == "run.started"]
+    idea = next((structure(one, Idea) for one in ideas if one), None) or request.idea
+    idea = idea or kept_idea(request.root)
     run = Run(
         id=run_id,
         request=request,
@@ -207,7 +206,8 @@ async def _open(
         git=git,
         effects=request.effects(journal, git),
         state=last.state,
-        idea=_without_secrets(_first_idea(last.facts) or request.idea or kept_idea(request.root)),
+        # As the journal and IDEA.md have it, so that every process works on the same text.
+        idea=evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None,
         ledger=Ledger(structure).add(last.facts).resumed(),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
         step_types=collect_step_types(request.hooks),
@@ -232,9 +232,9 @@ async def _open(
     head = await git.head() or ""
     if not last.id:
         base = {"commit": head or None, "dirty": list(await git.dirty())}
-        idea = unstructure(run.idea) if run.idea else None
         earlier = bool(await git.trailed()) and not any(journal.events(kinds=["run.started"]))
-        data = {"idea": idea, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
+        given = unstructure(run.idea) if run.idea else None
+        data = {"idea": given, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
         data |= {"milestone": milestone} if milestone else {}
         opening.append(run.record("run.started", data))
     elif interrupted:
@@ -263,16 +263,6 @@ def _has_no_project(request: RunRequest, last: LastRun) -> bool:
     state = last.state
     begun = str(StepId(kind=INIT)) in state.steps or (request.root / ".planning" / "ROADMAP.md").exists()
     return bool(last.id) and not (state.idea or state.asked or begun)
-
-
-def _without_secrets(idea: Idea | None) -> Idea | None:
-    """Return the idea as the journal and IDEA.md have it, so that every process works on the same text."""
-    return evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None
-
-
-def _first_idea(facts: Sequence[Record]) -> Idea | None:
-    ideas = [fact.data.get("idea") for fact in facts if fact.kind == "run.started"]
-    return next((structure(idea, Idea) for idea in ideas if idea), None)
 
 
 def _describe_process(run: Run) -> dict[str, Any]:
@@ -330,7 +320,10 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
     await restore_config(run)
     async with AsyncExitStack() as stack:
         info = run.request.info
-        for plugin, context in run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info).items:
+        found = run.hooks.collect(gsd_lifespan, lambda context: str(id(context)), info)
+        for failure in found.failures:
+            log.warning("%s; the run works without what it sets up; %s", failure, failure.hint)
+        for plugin, context in found.items:
             lifespan = PluginContext(
                 plugin=plugin, hook="gsd_lifespan", context=context, grace=run.hooks.grace
             )
@@ -346,11 +339,22 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
             closed = await _close(run, end)
             if run.state.closed is None:
                 # The journal cannot be written, so no fact says that the run ended.
-                publisher.notify(run.state, _end_event(run, end))
+                data: dict[str, Any] = {**unstructure(end), "notes": []}
+                about = Event(seq=run.state.seq, name="run.closed", at=run.now(), run=run.id, data=data)
+                publisher.notify(run.state, about)
             return closed
         except Exception as exc:
             if not isinstance(exc, GsdError):
-                publisher.notifier.send(_crash_notice(run, exc, publisher.notifier.command))
+                what = clip(safe_text(f"{type(exc).__name__}: {exc}"), 2000)
+                crash = Notice(
+                    key=f"crash {run.id} {run.state.seq}",
+                    type="crash",
+                    level="error",
+                    title=f"{run.root.name}: gsd crashed",
+                    body=f"{what}\nContinue with: {publisher.notifier.command} resume",
+                    run=run.id,
+                )
+                publisher.notifier.send(crash)
             raise
 
 
@@ -373,6 +377,8 @@ async def _entered(run: Run, lifespan: PluginContext) -> AsyncGenerator[None]:
     finally:
         if fault := await lifespan.exit(None, run.hooks.grace):
             report_failure(run.hooks.report, lifespan.plugin, lifespan.hook, fault)
+            about = "%s, at the end of the run, whose result stands; what it cleans up may be left; %s"
+            log.warning(about, fault, fault.hint)
 
 
 async def _loop_to_end(run: Run, stopper: Stopper | None) -> End:
@@ -460,23 +466,6 @@ async def _close(run: Run, end: End) -> RunEnd:
         notes=notes,
         dollars=dollars,
         commits=commits,
-    )
-
-
-def _end_event(run: Run, end: End) -> Event:
-    return Event(
-        seq=run.state.seq, name="run.closed", at=run.now(), run=run.id, data={**unstructure(end), "notes": []}
-    )
-
-
-def _crash_notice(run: Run, exc: Exception, command: str) -> Notice:
-    return Notice(
-        key=f"crash {run.id} {run.state.seq}",
-        type="crash",
-        level="error",
-        title=f"{run.root.name}: gsd crashed",
-        body=f"{clip(safe_text(f'{type(exc).__name__}: {exc}'), 2000)}\nContinue with: {command} resume",
-        run=run.id,
     )
 
 

@@ -123,21 +123,25 @@ async def run_step(run: Run, start: Start) -> None:
     """Do a step; it ends with a recorded result, a failure, a timer, or a parked attempt."""
     request = await _request(run, start)
     attempts: list[Attempt] = []
+    authors = [", ".join(run.hooks.plugins_of(gsd_wrap_step))]
 
     async def attempt(step: StepRequest, /) -> StepResult:
         with core_at_work():
             attempts.append(await _attempt(run, step, start))
             return attempts[-1].result
 
+    def changed(result: StepResult, plugin: str) -> None:
+        if not attempts:
+            raise PluginError(plugin, "gsd_wrap_step", "returned a result without an attempt at the step")
+        _validate_result(run, attempts[-1].step, result, plugin, "gsd_wrap_step")
+        authors.append(plugin)
+
     try:
         require_readable_plans(request)
         async with inactivity_of(run.hooks, gsd_wrap_step, run.limits.hard).running():
-            result = await run.hooks.wrap(gsd_wrap_step, attempt, StepResult)(request)
-        wrappers = ", ".join(run.hooks.plugins_of(gsd_wrap_step))
-        if not attempts:
-            raise PluginError(wrappers, "gsd_wrap_step", "returned a result without an attempt at the step")
+            result = await run.hooks.wrap(gsd_wrap_step, attempt, StepResult, changed)(request)
         if result is not attempts[-1].result:
-            result = _validate_result(run, attempts[-1].step, result, wrappers, "gsd_wrap_step")
+            result = _validate_result(run, attempts[-1].step, result, authors[-1], "gsd_wrap_step")
     except Parked:
         # The attempt is recorded as lost, with its questions; their answers start the step again.
         return

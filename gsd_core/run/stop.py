@@ -16,6 +16,7 @@ from typing import Any
 
 from attrs import define, field
 
+from gsd_core.own_process import exit_at_once
 from gsd_core.processes import end_marked
 
 SECOND_SIGNAL_WITHIN = timedelta(seconds=3)
@@ -70,7 +71,7 @@ class Stopper:
                 termios.tcsetattr(STDERR, termios.TCSANOW, self.terminal)
         with suppress(Exception):
             os.write(STDERR, f"\n{self.farewell()}\n".encode(errors="replace"))
-        os._exit(128 + number)
+        exit_at_once(128 + number)
 
 
 @contextmanager

@@ -112,9 +112,13 @@ async def _with_commits(git: Git, phase: PhaseView) -> PhaseView:
 
 @frozen(kw_only=True)
 class Examination:
-    """The *report* on a phase, the commands that were *refused* or timed out, and a *note* for the user."""
+    """The *report* on a phase, the commands that were *refused* or timed out, and a *note* for the user.
+
+    *detected* is the part of the report that the detectors made, before the core's own gaps replaced any.
+    """
 
     report: GapReport
+    detected: GapReport
     refused: Collection[str] = ()
     note: str = ""
 
@@ -142,6 +146,7 @@ async def examine(
     found = await find_gaps(hooks, limits.detector, phase)
     return Examination(
         report=await _with_own_gaps(git, found, phase, requirements, checks),
+        detected=found,
         refused=dict.fromkeys(refused),
         note=checks.note,
     )
@@ -150,7 +155,7 @@ async def examine(
 async def _with_own_gaps(
     git: Git, found: GapReport, phase: PhaseView, requirements: Sequence[Requirement], checks: PlanChecks
 ) -> GapReport:
-    """Add what the core itself knows; its gaps replace a detector's about the same thing.
+    """Add what the core itself knows; its gaps replace a detector's about the same thing, and name it too.
 
     The checks of the plans are judged here and not by a detector, because a run can be started without it.
     """
@@ -160,12 +165,13 @@ async def _with_own_gaps(
     own = [*unserved_requirements(phase, requirements), *uncovered_decisions(phase), *checks.gaps]
     if phase.history is not None:
         own += await find_undelivered(git, phase)
-    known = {gap.key for gap in own}
     more = [*(item for item in about_checks if isinstance(item, Gap)), *found.gaps]
+    also = {gap.key: [one.found_by for one in more if one.key == gap.key] for gap in own}
+    named = (evolve(gap, found_by=", ".join(dict.fromkeys([gap.found_by, *also[gap.key]]))) for gap in own)
     evidence = (item for item in about_checks if isinstance(item, Evidence))
     return evolve(
         found,
-        gaps=(*own, *(gap for gap in more if gap.key not in known)),
+        gaps=(*named, *(gap for gap in more if gap.key not in also)),
         evidence=(*evidence, *found.evidence),
     )
 

@@ -42,6 +42,7 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.contexts import PluginContext, entered
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.plugin_task import end_tasks
+from gsd_core.plugins.validation import fits
 from gsd_core.run.step_types import collect_step_types
 
 from .registry import make_hooks
@@ -95,7 +96,8 @@ def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapRepo
     """Check ``gsd_find_gaps``; it must find the same gaps in the same tree again."""
     first: Sequence[Gap] | GapReport | None
     first, second = (_check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE) for _ in range(2))
-    before, after = _gap_keys(first), _gap_keys(second)
+    lists = (found.gaps if isinstance(found, GapReport) else found or () for found in (first, second))
+    before, after = (sorted(gap.key for gap in gaps) for gaps in lists)
     _require(before == after, f"found {before} at first, but {after} in the same tree later")
     return () if first is None else first
 
@@ -242,13 +244,17 @@ def check_write_config(plugin: object, project: ProjectInfo) -> tuple[ConfigValu
 
 
 def check_settings(plugin: object) -> tuple[type[Any], ...]:
-    """Check ``gsd_settings``: each class can be created without arguments."""
+    """Check ``gsd_settings``: each class has defaults for all its fields, of the declared types."""
     classes: tuple[type[Any], ...] = _contributions(plugin, specs.gsd_settings)
     for cls in classes:
         _require(attrs.has(cls), f"{cls.__name__} is not an attrs class")
         missing = [f.name for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
         _require(not missing, f"{cls.__name__}: no default for {', '.join(missing)}")
-        cls()
+        made = cls()
+        for field in attrs.fields(attrs.resolve_types(cls)):
+            value = getattr(made, field.name)
+            wrong = f"{cls.__name__}.{field.name}: the default {value!r} is not of the type {field.type}"
+            _require(not field.init or fits(value, field.type), wrong)
     return classes
 
 
@@ -500,11 +506,6 @@ def _value(outcome: Outcome[Any]) -> Any:
     if outcome.error:
         raise AssertionError(str(outcome.error)) from outcome.error
     return outcome.value
-
-
-def _gap_keys(found: Sequence[Gap] | GapReport | None) -> list[str]:
-    gaps = found.gaps if isinstance(found, GapReport) else found or ()
-    return sorted(gap.key for gap in gaps)
 
 
 def _require(condition: bool, message: str) -> None:

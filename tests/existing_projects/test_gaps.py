@@ -325,6 +325,21 @@ def test_only_one_detector_is_asked_and_shown(root: Path, tmp_path: Path) -> Non
     assert call("gaps", "1", "-C", root, "--watch", "--run-checks").exit_code == 2
 
 
+def test_a_detector_s_gap_is_shown_although_the_core_has_one_about_the_same_path(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "made.py").write_text("print('it')\n" * 3)
+    gap = "return [Gap(truth='Mine', reason='mine', about='made.py')]"
+    finder = write_detector(tmp_path / "plugins", gap)
+
+    alone = json_of("gaps", "1", "-C", root, "--only", "finder", *finder)["gaps"]
+    merged = json_of("gaps", "1", "-C", root, *finder)["gaps"]
+
+    assert [(gap["truth"], gap["found_by"]) for gap in alone] == [("Mine", "finder")]
+    about = [gap["found_by"] for gap in merged if gap["about"] == "made.py"]
+    assert about == ["gsd, finder"]
+
+
 @pytest.mark.slow
 def test_a_watched_detector_is_asked_again_after_each_change(root: Path, tmp_path: Path) -> None:
     plugins = tmp_path / "plugins"

@@ -18,7 +18,7 @@ from tests.package.source import ROOT, Import, Module, imports, modules
 
 LAYERS: dict[str, tuple[str, ...]] = {
     "values": ("errors", "exit_codes", "model", "protected_paths", "planning.model", "planning.changes"),
-    "files": ("files", "supervise"),
+    "files": ("files", "supervise", "own_process"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "programs", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
     "engine": ("run",),

@@ -56,6 +56,7 @@ def test_a_command_that_only_shows_something_loads_no_heavy_library(args: list[s
 
 GROUP_HELP_NEEDS = {
     "gsd_core",
+    "gsd_core.own_process",
     *(
         f"gsd_core.cli{module}"
         for module in ("", ".app", ".commands", ".global_options", ".help", ".streams")

@@ -21,6 +21,7 @@ from gsd_core.hookspecs import gsd_session_host
 from gsd_core.machine.state import Options
 from gsd_core.plugins.validation import HOOKS
 from gsd_core.project import Project
+from gsd_core.testing.small_run import _make_project  # pyright: ignore[reportPrivateUsage] - no run is wanted
 from gsd_plugins import sessions
 from gsd_plugins.sessions import SessionsSettings, host
 from gsd_plugins.sessions.registry import Registry, output_folder
@@ -240,3 +241,25 @@ def test_sessions_that_are_queued_together_plan_execute_and_verify_a_phase(
     assert [one.started for one in over] == sorted(one.started for one in over if one.started)
     [verified] = folder.root.glob(".planning/phases/02-*/02-VERIFICATION.md")
     assert "status: passed" in verified.read_text()
+
+
+def test_a_session_whose_process_ended_with_0_but_without_the_end_of_its_run_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "p"
+    _make_project(root, {})
+    plugin = tmp_path / "leaves.py"
+    plugin.write_text(
+        "import ctypes\nfrom gsd_core import implements\nfrom gsd_core.hookspecs import gsd_wrap_step\n"
+        "from gsd_core.testing.small_run import SmallWork\nwork = SmallWork({})\n"
+        "execute, agent, workspace = work.execute_step, work.run_agent, work.workspace\n"
+        "@implements(gsd_wrap_step)\nasync def wrap(step, call_next):\n    ctypes.CDLL(None)._exit(0)\n"
+    )
+    for name in ("EXECUTE", "WORKSPACE", "AGENT"):
+        monkeypatch.setenv(f"GSD_{name}", "leaves")
+
+    session = begin(root, "-p", str(plugin), "resume", "--sandbox", "off", "--yes")
+    ended = until(session.id, lambda one: one.has_ended)
+
+    assert (ended.state, ended.exit) == ("failed", 1), host.output_of(session.id).data.decode()
+    assert "without recording the end of its run" in ended.reason

@@ -14,7 +14,7 @@ import attrs
 from gsd_core.errors import UserError
 
 from . import static_checks
-from .rules import RULES, Findings, Rule
+from .rules import RULES, Rule
 from .runner import run_plugin
 from .target import Target, find_target
 
@@ -60,17 +60,14 @@ def check_plugin(
         if problems:
             results.append(RuleResult(rule=rule, status="broken", problems=tuple(problems)))
         elif checked:
-            note = _declined(findings) if rule.id == "returns" else ""
+            quiet = [hook for hook, answered in findings.answered.items() if not answered]
+            hooks = ", ".join(hook for hook in quiet if hook not in _NO_RESULT)
+            # Little was checked of a hook that has declined each call.
+            note = f"declined everything: {hooks}" if hooks and rule.id == "returns" else ""
             results.append(RuleResult(rule=rule, status="holds", reason=note))
         else:
             results.append(RuleResult(rule=rule, status="skipped", reason=reason))
     return tuple(results)
-
-
-def _declined(findings: Findings) -> str:
-    """Say which hooks have declined each call, so that little of them was checked."""
-    hooks = [hook for hook, answered in findings.answered.items() if not answered and hook not in _NO_RESULT]
-    return f"declined everything: {', '.join(hooks)}" if hooks else ""
 
 
 _NO_RESULT = {"gsd_on_event", "gsd_notify", "gsd_find_gaps"}

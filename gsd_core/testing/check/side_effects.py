@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import logging
 import os
 import re
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -63,12 +63,25 @@ def _opens_for_writing(args: tuple[Any, ...]) -> bool:
 
 @contextmanager
 def captured_stdout() -> Generator[list[str]]:
-    """Yield a list that holds what was printed, if anything, once the block is left."""
+    """Yield a list that holds what was printed, if anything, once the block is left.
+
+    By whatever means: child processes, and ``os.write``, use the descriptor.
+    """
     printed: list[str] = []
-    with redirect_stdout(io.StringIO()) as out:
-        yield printed
-    if text := out.getvalue().strip():
-        printed.append(text[:200])
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        sys.stdout.flush()
+        kept = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            with redirect_stdout(file):
+                yield printed
+        finally:
+            file.flush()
+            os.dup2(kept, 1)
+            os.close(kept)
+        file.seek(0)
+        if text := file.read().strip():
+            printed.append(text[:200])
 
 
 def module_variables(name: str) -> dict[str, str]:

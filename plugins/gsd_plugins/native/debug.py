@@ -58,7 +58,7 @@ from .skills import agent_skills_section
 FOLDER = ".planning/debug"
 MAX_BYTES = 200_000
 MAX_FILES = 200
-MECHANICAL = ("coverage", "checkout", "gsd", "must_haves", "history")
+MECHANICAL = frozenset({"coverage", "checkout", "gsd", "must_haves", "history"})
 """The finders of gaps that say themselves what is missing: nothing is to be found out about those."""
 
 _FIELD = re.compile(r"^(?:- )?(root_cause|fix|files|hypothesis): (.+)$", re.MULTILINE)
@@ -175,7 +175,7 @@ def _gaps(phase: PhaseView) -> tuple[Gap, ...]:
 
 
 def _is_about_behavior(gap: Gap) -> bool:
-    return gap.status != "unverified" and gap.found_by not in MECHANICAL
+    return gap.status != "unverified" and MECHANICAL.isdisjoint(gap.found_by.split(", "))
 
 
 def _undiagnosed(phase: PhaseView) -> tuple[Gap, ...]:

@@ -250,10 +250,18 @@ class Runner:
     def _record_end(self, status: int, lost_output: str) -> None:
         code = status if status >= 0 else 128 - status
         row = self.row.read()
+        cut_off = ""
+        with suppress(GsdError, OSError), closing(Project(row.session.project)) as project:
+            project.poll(backlog=0)
+            # What can end a process in this way is a plugin.
+            if code == 0 and work_of(row.session.command) != Work():
+                is_open = project.status()["status"] == "interrupted"
+                cut_off = "it ended without recording the end of its run; continue with: gsd resume" * is_open
+        code = code or int(bool(cut_off))
         asked = row.stop_asked or code in (HUNG_UP, INTERRUPTED, TERMINATED)
         state: SessionState = "completed" if code == 0 else "stopped" if asked else "failed"
         killed = "" if status >= 0 or asked else f"killed by signal {-status}"
-        said = "; ".join(filter(None, [killed or row.session.reason, lost_output]))
+        said = "; ".join(filter(None, [killed or cut_off or row.session.reason, lost_output]))
         self.row.end(state, exit_code=code, reason=said)
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import attrs
 
+import gsd_core
 from gsd_core import Answer, Event, Inquiry, Notice, PhaseView, PlanningError, Question, RunInfo, UserError
 
 from .keyboard import Keyboard, Readable, can_read, discard_typed
@@ -79,7 +80,7 @@ class TerminalSession:
         # What a watcher shows is what was asked for, so it goes to stdout.
         shown_on = sys.stdout if run.watching else sys.stderr
         self._run, self._err, self._stdin, self._cap = run, err or shown_on, stdin or sys.stdin, cap
-        self._output = self._choose_output(run, out or sys.stdout, environ)
+        self._output = self._choose_output(run, out or gsd_core.data_output(), environ)
         if self._is_interactive(run, environ) and run.output != "stream-json":
             self._keyboard = Keyboard(self._stdin, self._pressed)
         with self._terminal_signals(), self._lines_above_what_is_drawn():
