@@ -19,7 +19,7 @@ from .checks import check_command, output_of
 from .findings import Findings
 from .outward import check_address, check_database
 from .paths import Paths
-from .reading import STAR, UNKNOWN, TooComplex, body_of, expand, expand_text, known, parse, text_of
+from .reading import STAR, UNKNOWN, TooComplex, document_of, expand, expand_text, known, parse, text_of
 from .table import entry_of, table
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 
 @attrs.define
 class Shell:
-    """The state of a shell at one point of a command line; *bodies* are the texts of its here-documents.
+    """The state of a shell at one point of a command line; *documents* are its here-documents.
 
     *downloaded* are names of files that came from another machine, *allowed* the programs of the settings.
     """
@@ -45,7 +45,7 @@ class Shell:
     depth: int = 0
     variables: dict[str, str] = attrs.field(factory=dict[str, str])
     functions: set[str] = attrs.field(factory=set[str])
-    bodies: list[str] = attrs.field(factory=list[str])
+    documents: list[str] = attrs.field(factory=list[str])
     downloaded: set[str] = attrs.field(factory=set[str])
 
     def __attrs_post_init__(self) -> None:
@@ -57,12 +57,12 @@ class Shell:
         if not known(text):
             self.findings.hidden("what the shell executes is known only at run time: write it out")
             return UNKNOWN
-        root, bodies = parse(text.replace(STAR, "*"))
+        root, documents = parse(text.replace(STAR, "*"))
         if root.has_error:
             self.findings.hidden(
                 "the command cannot be checked: it is not valid shell, or of an unusual form"
             )
-        return self.subshell(bodies=bodies, depth=self._deeper()).walk(root, stdin)
+        return self.subshell(documents=documents, depth=self._deeper()).walk(root, stdin)
 
     def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
         """Follow a command that another one runs."""
@@ -93,7 +93,15 @@ class Shell:
                     stdin = self.subshell().walk(child, stdin)
                 return stdin
             case "redirected_statement":
-                return self._redirected(node, stdin)
+                body = node.child_by_field_name("body")
+                more: list[Node] = []
+                for redirect in [child for child in node.named_children if child != body]:
+                    # The parser counts words behind `< file` as further files; they are arguments.
+                    more += redirect.children_by_field_name("destination")[1:]
+                    stdin = self._redirect(redirect) or stdin
+                if body and body.type == "command":
+                    return self._command(body, stdin, more)
+                return self.walk(body, stdin) if body else ""
             case "subshell":
                 return self.subshell()._sequence(node, stdin)
             case "command_substitution" | "process_substitution":
@@ -104,17 +112,15 @@ class Shell:
                 self.functions.add(text_of(name))
                 unknown = dict.fromkeys([*"123456789@*"], UNKNOWN)
                 self.subshell(variables=self.variables | unknown)._sequence(node, UNKNOWN)
-            case "variable_assignment" if found := ASSIGNMENT.fullmatch(expand_text(node, self)):
-                self.assign(found[1], found[2])
-            case "declaration_command":
-                for child in node.named_children:
+            case "variable_assignment" | "declaration_command":
+                for child in node.named_children if node.type[0] == "d" else [node]:
                     if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
                         self.assign(found[1], found[2])
             case "unset_command" if "GSD_" in text_of(node):
                 self.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
-            case "file_redirect" | "herestring_redirect":
+            case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
                 self._redirect(node)
-            case "word" | "comment" | "heredoc_body":
+            case "word" | "comment":
                 pass
             case "program" | "compound_statement" | "do_group":
                 return self._sequence(node, stdin)
@@ -148,40 +154,18 @@ class Shell:
         if self.paths.folder != before:
             self._enter(None)
 
-    def _redirected(self, node: Node, stdin: str) -> str:
-        followers: list[Node] = []
-        redirects = node.children_by_field_name("redirect")
-        for redirect in redirects:
-            if redirect.type == "heredoc_redirect":
-                # What follows the operator on its line, `| sh` or more words, is in this node.
-                stdin = body_of(redirect, self)
-                inner = [
-                    child for child in redirect.named_children if not re.match("heredoc|file_d", child.type)
-                ]
-                redirects += [child for child in inner if child.type.endswith("_redirect")]
-                followers += [child for child in inner if not child.type.endswith("_redirect")]
-            else:
-                # The parser counts words behind `< file` as further files; they are arguments.
-                followers += redirect.children_by_field_name("destination")[1:]
-                stdin = self._redirect(redirect) or stdin
-        body = node.child_by_field_name("body")
-        commands = [child for child in followers if child.type in ("pipeline", "list", "command")]
-        output = ""
-        if body is not None and body.type == "command":
-            output = self._command(body, stdin, [child for child in followers if child not in commands])
-        elif body is not None:
-            output = self.walk(body, stdin)
-        for child in commands:
-            output = self.walk(child, output if child.type == "pipeline" else "")
-        return output
-
     def _redirect(self, node: Node) -> str:
         """Check a redirection; return the input that it gives, if any."""
+        if node.type == "heredoc_redirect":
+            self.findings.hidden("a here-document has an unusual form")
+            return UNKNOWN
         if node.type == "herestring_redirect":
             return "\n".join(expand_text(child, self) for child in node.named_children)
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
         given = node.children_by_field_name("destination")[:1]
         for target in [word for child in given for word in expand(child, self)]:
+            if (document := document_of(target, self)) is not None:
+                return document
             if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
                 return ""
             if target.startswith(("/dev/tcp/", "/dev/udp/")):
