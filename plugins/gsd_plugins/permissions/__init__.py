@@ -96,9 +96,9 @@ def _check_command(use: ToolUse, paths: Paths) -> Permission:
     allowed = frozenset(settings_of(PermissionSettings).programs)
     if use.owns_planning:
         allowed |= GSD_PROGRAMS
-    shell = Shell(paths=paths, findings=findings, writable=use.writable, allowed=allowed)
+    shell = Shell(paths=paths, findings=findings, allowed=allowed)
     try:
         shell.run_text(command)
     except (TooComplex, RecursionError, ValueError, OSError, re.error) as error:
-        findings.hidden(f"the command cannot be checked: {error}")
-    return findings.decide(confined=use.confined)
+        findings.add("hidden", f"the command cannot be checked: {error}")
+    return findings.decide(confined=use.confined, writable=use.writable)

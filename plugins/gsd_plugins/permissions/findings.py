@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from gsd_core import Allow, Ask, Deny, Permission
 
 from .outward import mentioned
+from .table import rules
 
 
 @attrs.define
 class Findings:
-    """Reasons collected while the command *source* is followed; *commands* counts the commands in it."""
+    """The first reason for each effect of the command *source*; *commands* counts the commands in it.
+
+    Effects are ``change`` (in a read-only step), ``outward`` (on another machine, which a sandbox does not
+    prevent), and without a sandbox ``deny`` and ``ask``.
+    """
 
     source: str
-    denied: list[str] = attrs.field(factory=list[str])
-    asked: list[str] = attrs.field(factory=list[str])
-    outwards: list[str] = attrs.field(factory=list[str])
-    written: list[str] = attrs.field(factory=list[str])
+    reasons: dict[str, str] = attrs.field(factory=dict[str, str])
     commands: int = 0
 
-    def add(self, objection: Deny | Ask | None) -> None:
-        """Add an objection that matters only without a sandbox."""
+    def add(self, effect: str, reason: str) -> None:
+        """Add a reason; what is ``hidden`` until run time may be anything that the command mentions."""
+        if effect == "hidden":
+            effect = "ask"
+            if "outward" not in self.reasons and (found := mentioned(self.source)):
+                self.add("outward", f"it may have effects on other machines ({found})")
+        self.reasons.setdefault(effect, reason)
+
+    def object(self, objection: Deny | Ask | None) -> None:
+        """Add an objection to the use of a path."""
         if objection:
-            (self.denied if isinstance(objection, Deny) else self.asked).append(objection.reason)
+            self.add("deny" if isinstance(objection, Deny) else "ask", objection.reason)
 
-    def deny(self, reason: str) -> None:
-        """Add what no agent may do without a sandbox."""
-        self.denied.append(reason)
+    def apply_rules(self, program: str, words: Sequence[str]) -> None:
+        """Add what the table's rules say about the arguments of a program."""
+        lines = "\n".join(word.replace("\n", " ") for word in words)
+        for effect, reason, pattern in rules().get(program, ()):
+            if pattern.search(lines):
+                self.add(effect, f"{program}: {reason}")
 
-    def ask(self, reason: str) -> None:
-        """Add what a human decides about without a sandbox."""
-        self.asked.append(reason)
-
-    def outward(self, reason: str) -> None:
-        """Add an effect on other machines, which a sandbox does not prevent."""
-        self.outwards.append(reason)
-
-    def hidden(self, reason: str) -> None:
-        """Add that a part is known only at run time: it may be anything that the command mentions."""
-        self.ask(reason)
-        if not self.outwards and (found := mentioned(self.source)):
-            self.outward(f"it may have effects on other machines ({found})")
-
-    def decide(self, *, confined: bool) -> Permission:
+    def decide(self, *, confined: bool, writable: bool) -> Permission:
         """Return the decision; with a sandbox, only effects on other machines are asked about."""
-        if self.written:
-            return Deny(reason=f"this step is read-only: {self.written[0]}")
-        if self.denied and not confined:
-            return Deny(reason=self.denied[0])
-        if reasons := [*self.outwards, *([] if confined else self.asked)]:
-            return Ask(reason=reasons[0])
-        return Allow()
+        found = self.reasons
+        if "change" in found and not writable:
+            return Deny(reason=f"this step is read-only: {found['change']}")
+        if "deny" in found and not confined:
+            return Deny(reason=found["deny"])
+        reason = found.get("outward") or ("" if confined else found.get("ask"))
+        return Ask(reason=reason) if reason else Allow()

@@ -40,13 +40,14 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
     """Collect the effects of one command on other machines."""
     if only_help(words):
         return
+    findings.apply_rules(program, words)
     options, pairs = table()["options"], [*pairwise(["", *words])]
     bare = [word for before, word in pairs if word[:1] not in "-+" and before not in options["values"]]
     here = is_in("connects", program) and any(LOOPBACK.match(word) for word in bare)
     if (reason := entry_of("outward", program.removesuffix("-cli"))) and not here:
-        findings.outward(f"{program}: {reason}")
+        findings.add("outward", f"{program}: {reason}")
     if verb := _publishes(program, bare, words):
-        findings.outward(f"{program} {shown(verb)}: it has effects on other machines")
+        findings.add("outward", f"{program} {shown(verb)}: it has effects on other machines")
     if is_in("downloaders", program):
         sending = _SENDING.get(program, _SENDING_LIKE_CURL)
         remote = [
@@ -58,9 +59,7 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
         ]
         hidden = any(not known(word) for before, word in pairs if before not in options["unsent"])
         if remote and (hidden or any(sending.match(word) for word in words)):
-            findings.outward("it sends data to another machine")
-    elif is_in("sends", program) and not all(map(known, words)):
-        findings.outward("it sends what is known only at run time to another machine")
+            findings.add("outward", "it sends data to another machine")
     if is_in("databases", program):
         hosts = [word for before, word in pairs if before in options["hosts"]]
         hosts += [word for word in bare if not known(word)]
@@ -74,19 +73,15 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
         option, _, value = word.partition("=")
         if option in options["indexes"] and value:
             check_address(findings, value, index=True)
-        elif before == "-connect":
-            check_address(findings, word)
         elif before in options["indexes"] and is_in("installers", program):
             check_address(findings, word, index=True)
-    if program == "rsync" and any(re.match(r"[\w.@\x00-\x05-]{2,}:|rsync://", word) for word in words):
-        findings.outward("it connects to another machine")
 
 
 def check_database(findings: Findings, text: str) -> None:
     """Ask about the URL of a database on another machine."""
     if (match := _DATABASE.search(text)) and not _is_local(match[0]):
-        findings.outward(
-            f"it connects to a database on another machine ({shown(match[0].partition(':')[0])})"
+        findings.add(
+            "outward", f"it connects to a database on another machine ({shown(match[0].partition(':')[0])})"
         )
 
 
@@ -95,7 +90,7 @@ def check_runner(findings: Findings, words: Sequence[str]) -> None:
     for word in words:
         source = re.sub(r"^--[\w-]+=", "", word)
         if re.match(r"git\+|ssh:|git@|(?:github|gitlab|bitbucket|gist):|[\w.-]+/[\w.-]+#", source):
-            findings.outward(f"{shown(source)} is not a package of the default index")
+            findings.add("outward", f"{shown(source)} is not a package of the default index")
         elif "://" in source:
             check_address(findings, source, index=True)
 
@@ -106,9 +101,9 @@ def check_address(findings: Findings, address: str, *, index: bool = False) -> N
         host = re.sub(r"^\w*:?//|[/:].*$", "", address)
         _, name, domain = ["", "", *host.split(".")][-3:]
         if name not in table()["default_indexes"].get(domain, ()) and not _is_local(address):
-            findings.outward(f"packages from {shown(host)} are not those of the default index")
+            findings.add("outward", f"packages from {shown(host)} are not those of the default index")
     elif not _is_local(address if re.search("://|^/", address) else f"x://{address}"):
-        findings.outward("it connects to another machine")
+        findings.add("outward", "it connects to another machine")
 
 
 def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
@@ -173,7 +168,7 @@ def mentioned(text: str) -> str:
     if match := _programs().search(plain):
         return match[0].strip(" ;&|(`'\"\n")
     tokens = set(re.findall(r"[\w.@:-]+", re.sub(r"['\"]", "", plain))) | set(re.findall(r"[\w-]+", plain))
-    for program, named in {**table()["subcommands"], "git": table()["git"]["outward"]}.items():
+    for program, named in table()["subcommands"].items():
         if program in tokens and (found := tokens & named):
             return f"{program} {min(found)}"
     publishes = {word for word in tokens if re.split(r"[:_-]", word)[0] in table()["cloud"]["publishing"]}
@@ -186,7 +181,7 @@ def mentioned(text: str) -> str:
 
 @cache
 def _signs(name: str) -> re.Pattern[str]:
-    return re.compile("|".join(sorted(table()["code"][name])), re.DOTALL)
+    return re.compile("|".join(sorted(table()["code"][name])), re.DOTALL | re.MULTILINE)
 
 
 def sends(code: str) -> bool:

@@ -197,7 +197,9 @@ def _render_parts(node: Node, shell: Shell, *, quoted: bool) -> str:
             pieces = re.split(r"\\(\n|.)", text, flags=re.DOTALL)
             pieces[::2] = [piece.translate(_LIVE) for piece in pieces[::2]]
             pieces[0] = re.sub("^~", _TILDE, pieces[0])
-            parts.append("".join(piece if n % 2 == 0 else piece.strip("\n") for n, piece in enumerate(pieces)))
+            parts.append(
+                "".join(piece if n % 2 == 0 else piece.strip("\n") for n, piece in enumerate(pieces))
+            )
         if child:
             if not (quoted and child.type in ('"', '$"')):
                 parts.append(_render(child, shell, quoted=quoted))

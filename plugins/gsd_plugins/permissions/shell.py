@@ -40,7 +40,6 @@ class Shell:
 
     paths: Paths
     findings: Findings
-    writable: bool = True
     allowed: frozenset[str] = frozenset()
     depth: int = 0
     variables: dict[str, str] = attrs.field(factory=dict[str, str])
@@ -55,12 +54,12 @@ class Shell:
     def run_text(self, text: str, stdin: str = "") -> str:
         """Follow shell text in a subshell; return its output."""
         if not known(text):
-            self.findings.hidden("what the shell executes is known only at run time: write it out")
+            self.findings.add("hidden", "what the shell executes is known only at run time: write it out")
             return UNKNOWN
         root, documents = parse(text.replace(STAR, "*"))
         if root.has_error:
-            self.findings.hidden(
-                "the command cannot be checked: it is not valid shell, or of an unusual form"
+            self.findings.add(
+                "hidden", "the command cannot be checked: it is not valid shell, or of an unusual form"
             )
         return self.subshell(documents=documents, depth=self._deeper()).walk(root, stdin)
 
@@ -117,7 +116,7 @@ class Shell:
                     if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
                         self.assign(found[1], found[2])
             case "unset_command" if "GSD_" in text_of(node):
-                self.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
+                self.findings.add("deny", "GSD_RUN must stay set: it identifies the run's processes")
             case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
                 self._redirect(node)
             case "word" | "comment":
@@ -157,7 +156,7 @@ class Shell:
     def _redirect(self, node: Node) -> str:
         """Check a redirection; return the input that it gives, if any."""
         if node.type == "heredoc_redirect":
-            self.findings.hidden("a here-document has an unusual form")
+            self.findings.add("hidden", "a here-document has an unusual form")
             return UNKNOWN
         if node.type == "herestring_redirect":
             return "\n".join(expand_text(child, self) for child in node.named_children)
@@ -172,11 +171,11 @@ class Shell:
                 check_address(self.findings, target.split("/")[3])
                 return UNKNOWN
             if operator.startswith("<") and operator != "<>":
-                self.findings.add(self.paths.check_read(target))
+                self.findings.object(self.paths.check_read(target))
                 return UNKNOWN
-            self.findings.add(self.paths.check_write(target))
-            if not self.writable and not target.startswith("/dev/"):
-                self.findings.written.append(f"it writes {target!r}")
+            self.findings.object(self.paths.check_write(target))
+            if not target.startswith("/dev/"):
+                self.findings.add("change", f"it writes {target!r}")
         return ""
 
     def assign(self, name: str, value: str, *, kept: bool = True) -> None:
@@ -185,9 +184,9 @@ class Shell:
             self.variables[name] = value
         special = table()["shell"]
         if any(fnmatchcase(name, each) for each in special["unsafe"]) and (name != "IFS" or kept):
-            self.findings.deny(f"agents may not set {name}")
+            self.findings.add("deny", f"agents may not set {name}")
         if any(fnmatchcase(name, each) for each in special["running"]) and value not in special["pagers"]:
-            self.findings.ask(f"{name} can run arbitrary commands")
+            self.findings.add("ask", f"{name} can run arbitrary commands")
             self.run_text(value)
         if re.search(r"(?i)(?:_|^)(?:index|registry)(?:_url)?$", name):
             check_address(self.findings, value, index=True)
@@ -230,7 +229,7 @@ class Shell:
         first, arguments = words[0], list(words[1:])
         base = first.rpartition("/")[2]
         if ((first and not base) or not known(first) or STAR in base) and not entry_of("kinds", base):
-            self.findings.hidden("the program is known only at run time: write it out")
+            self.findings.add("hidden", "the program is known only at run time: write it out")
             return UNKNOWN
         if match := ASSIGNMENT.fullmatch(first):
             self.assign(match[1], match[2], kept=len(words) == 1)
@@ -258,9 +257,9 @@ class Shell:
             # An agent's shell may keep the folder for its next command, which is then checked as if it
             # ran in the project's root.
             if name := self.paths.protected_name(target):
-                self.findings.deny(f"agents may not change into {name}")
+                self.findings.add("deny", f"agents may not change into {name}")
             if self.paths.folder or target.startswith("/"):
-                self.findings.add(self.paths.check_read_path(target))
+                self.findings.object(self.paths.check_read_path(target))
                 where = self.paths.resolved(target)
         # Without the folder, the command fails and the shell stays where it is.
         self._enter(where if where and (guarded or where.is_dir()) else None)

@@ -29,6 +29,23 @@ def _by_program(section: str) -> Mapping[str, str]:
     return {program: name for name, programs in table()[section].items() for program in programs}
 
 
+@cache
+def rules() -> Mapping[str, Sequence[tuple[str, str, re.Pattern[str]]]]:
+    """Return what the arguments of a program may show, one a line: the effect, its reason and a pattern.
+
+    They are the sections named ``EFFECT: REASON``, which map programs, or ``@GROUP``, to patterns.
+    """
+    found: dict[str, list[tuple[str, str, re.Pattern[str]]]] = {}
+    for section, entries in table().items():
+        effect, _, reason = section.partition(": ")
+        for names, patterns in entries.items() if reason else ():
+            pattern = re.compile("|".join(sorted(patterns)), re.MULTILINE)
+            for name in names.split():
+                for program in table()["groups"][name[1:]] if name[0] == "@" else [name]:
+                    found.setdefault(program, []).append((effect, reason, pattern))
+    return found
+
+
 def entry_of(section: str, program: str) -> str:
     """Return the entry that lists a program, such as its kind or a reason; empty if none does."""
     return _by_program(section).get(program, "")
