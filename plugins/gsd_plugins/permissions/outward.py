@@ -19,21 +19,6 @@ if TYPE_CHECKING:
 LOOPBACK = re.compile(
     r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
 )
-# Options and words that make a program send data: by name, and for all others, which are like curl.
-_SENDING = {
-    "wget": re.compile(r"--(?:post|body|method)"),
-    **dict.fromkeys(("http", "https", "xh"), re.compile(r"[\w-]+(?::?=|@)[^=]|POST|PUT|PATCH|DELETE")),
-}
-_SENDING_LIKE_CURL = re.compile(
-    r"-[a-zA-Z]*[dFT]$|-[dFT].|--(?:data|form|upload|json|post|body|url-query)|"
-    r"(?:-X=?|--request=?|--method=?)?(?:POST|PUT|PATCH|DELETE)$"
-)
-_DATABASE = re.compile(
-    r"\b(?:jdbc:)?(?:postgres|mysql|mariadb|mongodb|redis|cockroach|sqlserver|mssql|oracle|clickhouse|amqp)"
-    r"\w*(?:\+\w+)?://[^\s'\"]*"
-)
-_HOST = re.compile(r"(?:\b(?:host(?:addr)?|service)=|^--?(?:server|uri|url)=|^-h(?=[\w.-]{2}))([^\s']+)")
-_TEXT = re.compile(r"-[Hdw]$|--(?:header|data|json|write-out|form)\b")
 
 
 def check_outward(findings: Findings, program: str, words: Sequence[str]) -> None:
@@ -49,40 +34,39 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
     if verb := _publishes(program, bare, words):
         findings.add("outward", f"{program} {shown(verb)}: it has effects on other machines")
     if is_in("downloaders", program):
-        sending = _SENDING.get(program, _SENDING_LIKE_CURL)
         remote = [
             word
             for before, word in pairs
-            if not _TEXT.match(word)
-            and (before not in options["curl"] or ("://" in word and not _TEXT.match(before)))
+            if not sign_of("option_with_text", word)
+            and (before not in options["curl"] or ("://" in word and not sign_of("option_with_text", before)))
             and not _is_local(word)
         ]
         hidden = any(not known(word) for before, word in pairs if before not in options["unsent"])
-        if remote and (hidden or any(sending.match(word) for word in words)):
+        like = f"{program}_sends" if f"{program}_sends" in table()["code"] else "curl_sends"
+        if remote and (hidden or any(sign_of(like, word) for word in words)):
             findings.add("outward", "it sends data to another machine")
     if is_in("databases", program):
         hosts = [word for before, word in pairs if before in options["hosts"]]
-        hosts += [word for word in bare if not known(word)]
-        hosts += [found for word in words for found in _HOST.findall(word)]
-        for host in hosts:
+        for host in [*hosts, *(word for word in bare if not known(word))]:
             check_address(findings, host)
+        for match in _signs("database_host").finditer("\n".join(words)):
+            check_address(findings, match[1])
     if not is_in("pattern_first", program) and entry_of("kinds", program) != "text":
-        for word in words:
-            check_database(findings, word)
+        check_database(findings, "\n".join(words))
     for before, word in pairs:
         option, _, value = word.partition("=")
+        if before in options["indexes"] and is_in("installers", program):
+            option, value = before, word
         if option in options["indexes"] and value:
             check_address(findings, value, index=True)
-        elif before in options["indexes"] and is_in("installers", program):
-            check_address(findings, word, index=True)
 
 
 def check_database(findings: Findings, text: str) -> None:
-    """Ask about the URL of a database on another machine."""
-    if (match := _DATABASE.search(text)) and not _is_local(match[0]):
-        findings.add(
-            "outward", f"it connects to a database on another machine ({shown(match[0].partition(':')[0])})"
-        )
+    """Ask about the URLs of databases on other machines."""
+    for match in _signs("database").finditer(text):
+        if not _is_local(match[0]):
+            scheme = shown(match[0].partition(":")[0])
+            findings.add("outward", f"it connects to a database on another machine ({scheme})")
 
 
 def check_runner(findings: Findings, words: Sequence[str]) -> None:
@@ -116,17 +100,14 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
     named = table()["subcommands"].get(base_name(program), frozenset())
     if bare and bare[0] in cloud["harmless"] - named:
         return ""
-    options = [word for word in words if word.startswith("--")]
-    for word in bare if is_in("targets", program) else [*bare[:3], *options]:
+    named |= {"--push"} if is_in("containers", program) else frozenset()
+    targets = is_in("targets", program)
+    for place, word in enumerate(bare if targets else bare[:3]):
         first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
-        script = (
-            is_in("scripts", program)
-            and first in cloud["publishing"]
-            and word in (bare if is_in("targets", program) else bare[:2])
-        )
+        script = is_in("scripts", program) and first in cloud["publishing"] and (targets or place < 2)
         if word in named or (script and not cloud["checks"] & set(rest)):
             return word
-    return "--push" if is_in("containers", program) and "--push" in words else ""
+    return next((word for word in words if word[:2] == "--" and word in named), "")
 
 
 def _is_local(word: str) -> bool:

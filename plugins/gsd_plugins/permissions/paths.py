@@ -63,14 +63,14 @@ class Paths:
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
         prefix = _known_prefix(word)
-        paths = [prefix if prefix == word else f"{prefix}x"]
-        # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
-        if known(word) and STAR in word and STAR + STAR not in word:
-            pattern = os.path.join(self.folder or "/", glob.escape(word).translate(_PATTERN))  # noqa: PTH118
-            paths += islice(glob.iglob(pattern), 100)  # noqa: PTH207 - absolute patterns too
         placed = bool(self.folder) or prefix.startswith("/")
         if placed and (known(word) or prefix.startswith("/")):
-            objection = strictest(self.check_write_path(path) for path in paths)
+            paths = [prefix if prefix == word else f"{prefix}x"]
+            # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
+            if known(word) and STAR in word and STAR + STAR not in word:
+                pattern = os.path.join(self.folder or "/", glob.escape(word).translate(_PATTERN))  # noqa: PTH118
+                paths += islice(glob.iglob(pattern), 100)  # noqa: PTH207 - absolute patterns too
+            objection = strictest(map(self.check_write_path, paths))
             if objection or known(word):
                 return objection
         what = f"{shown(word)!r} is written to, and" if placed else f"the folder of {shown(word)!r} is"
