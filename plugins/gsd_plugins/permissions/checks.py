@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise, product, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ import attrs
 
 from .outward import check_outward, check_runner, sends, sign_of
 from .reading import STAR, UNKNOWN, known, shown, unescaped
-from .table import base_name, entry_of, is_in, is_listed, only_help, table
+from .table import base_name, entry_of, is_in, is_listed, table
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -34,9 +34,7 @@ def check_command(
 ) -> None:
     """Check a program, given as *path*, with its arguments; *installs*: it may come from the project."""
     findings, paths, base = shell.findings, shell.paths, base_name(program)
-    for section, effect in (("denied", "deny"), ("asked", "ask")):
-        if (reason := entry_of(section, program)) and not only_help(words):
-            findings.add(effect, f"{program}: {reason}")
+    findings.apply_rules(program, words)
     if base in ("python", "pypy") and words and words[0][:1] == "-" and "-c" not in words:
         module = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*m", word)), None)
         words = words if module is None else ["-m", *words[module + 1 :]]
@@ -51,7 +49,6 @@ def check_command(
         _check_git(shell, words if program == "git" else [program[4:], *words])
         return
     check_outward(findings, program, words)
-    _check_local(shell, program, words)
     if "/" in path and known(path):
         _check_script(shell, path)
         real = paths.resolved(path)
@@ -64,10 +61,15 @@ def check_command(
         findings.add("ask", f"`{shown(program)}` {why}")
     _check_code(shell, program, words, stdin)
     if is_in("lists_files", program):
-        _check_find(shell, program, words)
-    changes = _check_paths(shell, program, entry_of("kinds", base) or "build", words)
-    if changes:
-        findings.add("change", f"{program} may change something")
+        found = _found(shell, words) if program == "find" else [UNKNOWN]
+        commands = [["rm", "{}"]] if "-delete" in words else []
+        for place, word in enumerate(words):
+            if word in _FIND_RUNS:
+                inner = [*takewhile(lambda each: each not in (";", "+"), words[place + 1 :])]
+                commands.append(inner if "{}" in inner else [*inner, "{}"])
+        for inner, name in product(commands, found):
+            shell.subshell().run([each.replace("{}", name) for each in inner])
+    _check_paths(shell, program, entry_of("kinds", base) or "build", words)
 
 
 def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> str:
@@ -96,17 +98,6 @@ def _found(shell: Shell, words: Sequence[str]) -> list[str]:
     return [UNKNOWN] if wide or not names else [f"{STAR}{names[0].replace('*', STAR)}"]
 
 
-def _check_local(shell: Shell, program: str, words: Sequence[str]) -> None:
-    """Ask about what reaches beyond the project on this machine."""
-    findings, bare = shell.findings, [word for word in words if not word.startswith("-")]
-    local = table()["local"].get(program, frozenset())
-    found = [word for word in words if word in local and (word[0] == "-" or word == bare[0])]
-    if found and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
-        findings.add(
-            "ask", f"{program} {found[0]}: it changes something outside the project, or cannot be undone"
-        )
-
-
 # Commands and code in arguments
 
 
@@ -125,7 +116,6 @@ def _check_wrapper(
             break
     inner = inner[sum(int(word) for word in valued if word.isdigit()) :]
     options = words[: len(words) - len(inner)]
-    shell.findings.apply_rules(program, options)
     if installs:
         check_outward(shell.findings, program, options)
         check_runner(shell.findings, [*options, *inner[:1]] if is_in("installers", program) else ())
@@ -141,20 +131,7 @@ def _check_wrapper(
     if len(inner) == 1 and " " in inner[0]:
         shell.run_text(inner[0], stdin)
     elif inner:
-        shell.nested(inner, stdin, installs=installs)
-
-
-def _check_find(shell: Shell, program: str, words: list[str]) -> None:
-    """Follow what ``find`` and ``fd`` run on the files they find."""
-    found = _found(shell, words) if program == "find" else [UNKNOWN]
-    if "-delete" in words:
-        shell.nested(["rm", *found])
-    for place, word in enumerate(words):
-        if word in _FIND_RUNS:
-            inner = [*takewhile(lambda each: each not in (";", "+"), words[place + 1 :])]
-            inner += [] if "{}" in inner else ["{}"]
-            for path in found:
-                shell.nested([each.replace("{}", path) for each in inner])
+        shell.subshell().run(inner, stdin, installs=installs)
 
 
 def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> None:
@@ -216,9 +193,8 @@ def _check_inline(shell: Shell, language: str, code: str) -> None:
     starts = sign_of("starts", plain) or (language in ("perl", "ruby", "php") and "`" in plain)
     writes = sign_of("writes", plain) or (language == "awk" and sign_of("awk", plain))
     if starts or not known(code) or sign_of("hides", plain):
-        findings.add(
-            "hidden", "the code starts a program, or cannot be checked: use plain paths and commands"
-        )
+        reason = "the code starts a program, or cannot be checked: use plain paths and commands"
+        findings.add("hidden", reason)
     elif writes and (sign_of("outside", plain) or language == "awk"):
         findings.add("ask", "the code may change something outside the project, or a file of the run")
     elif found := sign_of("secret", plain) or sign_of("network", plain):
@@ -237,15 +213,17 @@ def _check_script(shell: Shell, path: str, stdin: str = "") -> None:
 # Paths
 
 
-def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> bool:
-    """Check the arguments as paths that are read or written; return whether anything may be changed."""
+def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> None:
+    """Check the arguments as paths that are read or written."""
     findings, paths = shell.findings, shell.paths
 
     def has(options: str) -> bool:
         return any(re.match(options, word) for word in words)
 
     if kind == "text" or (is_in("shells", program) and has(r"-[a-zA-Z]*c")):
-        return False
+        return
+    if kind not in ("read", "edit"):
+        findings.add("change", f"{program} may change something")
     if is_in("downloaders", program):
         shell.downloaded |= {re.sub(r"^.*/|\?.*", "", word) for word in words}
     if is_in("containers", program):
@@ -253,7 +231,7 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
             if match := re.match(r"(?:-v|--volume=|.*\b(?:source|src)=)?([/\x00-\x02][^:,]*)[:,]", word):
                 findings.object(paths.check_write(match[1]))
         if words[:1] not in (["cp"], ["load"], ["save"], ["export"]):
-            return True
+            return
     if kind == "edit":
         kind = "write" if has(r"-[A-Za-z0-9]*i|--in-?place") else "read"
     pairs = [
@@ -282,20 +260,19 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
         written = [*(word if word[:1] == "/" else start + word for word in leads), link]
     outputs = [*_outputs(program, kind, kept), *(positional[1:] if program == "uniq" else ())]
     for path in [*outputs, *written]:
+        findings.add("change", f"{program} may write {shown(path)!r}")
         if not re.match(r"[\w.@-]{2,}:(?!\\)|\w+://", path):
             findings.object(paths.check_write(path))
     if kind == "write" and (is_in("moves", program) or has(r"-[a-zA-Z]*[rR]|--recursive")):
         for word in written[:-1] if program == "mv" else written:
             if paths.contains_tree(word):
-                findings.add(
-                    "deny", f"{shown(word)} is the project itself or contains it: name a folder in it"
-                )
+                what = f"{shown(word)} is the project itself or contains it"
+                findings.add("deny", f"{what}: name a folder in it")
     whole = any(word.startswith("--delete") or re.search(r"/\.?$|/\x03$", word) for word in words[:-1])
     if kind == "copy" and written and whole and paths.contains_tree(written[-1]):
         findings.add("ask", f"{program} may replace the run's own files: name the files or a subfolder")
     for word in kept if kind == "build" else positional:
         findings.object((paths.check_argument if kind == "build" else paths.check_read)(word))
-    return kind != "read" or bool(outputs)
 
 
 def _outputs(program: str, kind: str, words: Sequence[str]) -> list[str]:
@@ -325,10 +302,9 @@ def _check_git(shell: Shell, words: Sequence[str]) -> None:
         elif option in git["value"] and not (
             option == "-c" and value.lower().startswith(tuple(git["config"]))
         ):
-            findings.add("hidden", f"git {option} can run arbitrary commands")
-            findings.add(
-                "deny", f"git {option} {shown(value)} uses another repository, or can run arbitrary commands"
-            )
+            reason = f"git {option} {shown(value)} uses another repository, or can run arbitrary commands"
+            findings.add("hidden", reason)
+            findings.add("deny", reason)
             shell.run_text(value.partition("=")[2].lstrip("!"))
     if not rest:
         return
@@ -344,12 +320,7 @@ def _check_git(shell: Shell, words: Sequence[str]) -> None:
         shell.run_text(" ".join(word for word in arguments[1:] if not word.startswith("-")))
     for word, following in pairwise([*arguments, ""]):
         option, _, value = word.partition("=")
-        if (option in git["runs"] and (option, name) != ("-x", "clean")) or (
-            name == "grep" and option[:2] == "-O"
-        ):
+        if (option in git["runs"] and name != "clean") or (name, option[:2]) == ("grep", "-O"):
             findings.add("deny", f"git {name} {option} can run arbitrary commands")
             shell.run_text(value or following)
-        elif option == "--output" or (option == "-o" and name in ("archive", "format-patch", "diff")):
-            findings.object(paths.check_write(value or following))
-        elif not option.startswith("-"):
-            findings.object((paths.check_write if name in ("mv", "rm") else paths.check_read)(word))
+    _check_paths(shell, "git", "write" if name in ("mv", "rm") else "read", arguments)

@@ -8,8 +8,8 @@ import attrs
 
 from gsd_core import Allow, Ask, Deny, Permission
 
-from .outward import mentioned
-from .table import rules
+from .outward import LOOPBACK, mentioned
+from .table import is_in, rules, table
 
 
 @attrs.define
@@ -38,11 +38,17 @@ class Findings:
             self.add("deny" if isinstance(objection, Deny) else "ask", objection.reason)
 
     def apply_rules(self, program: str, words: Sequence[str]) -> None:
-        """Add what the table's rules say about the arguments of a program."""
+        """Add what the table's rules say about a program and its arguments."""
         lines = "\n".join(word.replace("\n", " ") for word in words)
-        for effect, reason, pattern in rules().get(program, ()):
-            if pattern.search(lines):
+        here = is_in("connects", program) and any(LOOPBACK.match(word) for word in words)
+        for effect, reason, pattern in rules().get(program) or rules().get(program.removesuffix("-cli"), ()):
+            if pattern.search(lines) and not here:
                 self.add(effect, f"{program}: {reason}")
+        bare, local = [word for word in words if word[:1] != "-"], table()["local"].get(program, frozenset())
+        found = local & {*bare[:1], *(word for word in words if word[:1] == "-")}
+        if found and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
+            reason = "it changes something outside the project, or cannot be undone"
+            self.add("ask", f"{program} {min(found)}: {reason}")
 
     def decide(self, *, confined: bool, writable: bool) -> Permission:
         """Return the decision; with a sandbox, only effects on other machines are asked about."""

@@ -25,12 +25,8 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
     """Collect the effects of one command on other machines."""
     if only_help(words):
         return
-    findings.apply_rules(program, words)
     options, pairs = table()["options"], [*pairwise(["", *words])]
     bare = [word for before, word in pairs if word[:1] not in "-+" and before not in options["values"]]
-    here = is_in("connects", program) and any(LOOPBACK.match(word) for word in bare)
-    if (reason := entry_of("outward", program.removesuffix("-cli"))) and not here:
-        findings.add("outward", f"{program}: {reason}")
     if verb := _publishes(program, bare, words):
         findings.add("outward", f"{program} {shown(verb)}: it has effects on other machines")
     if is_in("downloaders", program):

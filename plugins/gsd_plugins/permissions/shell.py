@@ -25,7 +25,7 @@ from .table import entry_of, table
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_DEPTH = 8
+MAX_DEPTH = 16
 MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
@@ -58,18 +58,16 @@ class Shell:
             return UNKNOWN
         root, documents = parse(text.replace(STAR, "*"))
         if root.has_error:
-            self.findings.add(
-                "hidden", "the command cannot be checked: it is not valid shell, or of an unusual form"
-            )
-        return self.subshell(documents=documents, depth=self._deeper()).walk(root, stdin)
-
-    def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
-        """Follow a command that another one runs."""
-        return self.subshell(depth=self._deeper()).run(words, stdin, installs=installs)
+            reason = "the command cannot be checked: it is not valid shell, or of an unusual form"
+            self.findings.add("hidden", reason)
+        return self.subshell(documents=documents).walk(root, stdin)
 
     def subshell(self, **changes: object) -> Shell:
         """Return a copy: what it assigns ends with it."""
-        return attrs.evolve(self, **({"variables": dict(self.variables)} | changes))  # type: ignore[arg-type]
+        if self.depth >= MAX_DEPTH:
+            raise TooComplex("the command is nested too deeply")
+        new = {"variables": dict(self.variables), "depth": self.depth + 1} | changes
+        return attrs.evolve(self, **new)  # type: ignore[arg-type]
 
     def variable(self, name: str) -> str:
         """Return the value of a variable; any word for those that are numbers or names."""
@@ -119,20 +117,15 @@ class Shell:
                 self.findings.add("deny", "GSD_RUN must stay set: it identifies the run's processes")
             case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
                 self._redirect(node)
-            case "word" | "comment":
-                pass
-            case "program" | "compound_statement" | "do_group":
-                return self._sequence(node, stdin)
-            case "list" if (node.parent and node.parent.type == "list") or re.match(
-                "cd|mkdir", text_of(node)
-            ):
-                # Of other lists, such as `test … && cd x`, the end may not run.
-                return self._sequence(node, stdin)
             case _:
-                # Parts that may or may not run: after them, the folder may be the one before.
-                before = self.paths.folder
+                before, parent = self.paths.folder, node.parent
                 output = self._sequence(node, stdin)
-                if self.paths.folder != before:
+                # Of a list such as `test … && cd x`, and of a branch, the end may not run: after them, the
+                # folder may be the one before.
+                whole = node.type in ("program", "compound_statement", "do_group")
+                if node.type == "list":
+                    whole = bool(parent and parent.type == "list") or text_of(node)[:2] in ("cd", "mk")
+                if self.paths.folder != before and not whole:
                     self._enter(None)
                 return output
         return UNKNOWN
@@ -244,11 +237,6 @@ class Shell:
         elif first not in self.functions:
             check_command(self, first, name, arguments, stdin, installs=installs)
         return output_of(self, name, arguments, stdin)
-
-    def _deeper(self) -> int:
-        if self.depth >= MAX_DEPTH:
-            raise TooComplex("the command is nested too deeply")
-        return self.depth + 1
 
     def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
         target = next((word for word in arguments if word[:1] != "-" or word == "-"), str(self.paths.home))
