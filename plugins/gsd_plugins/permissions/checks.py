@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .outward import check_outward, check_runner, sends, sign_of
+from .effects import check_outward, check_runner, sends, sign_of
 from .reading import STAR, UNKNOWN, known, shown, unescaped
 from .table import base_name, entry_of, is_in, is_listed, table
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OUTPUT = re.compile(
     r"-[oOdDPC]|--(?:out\w*|output-\w+|dest\w*|prefix|root|target|target-dir|directory|report\w*|cwd)"
 )
-_LEFT_OUT = re.compile(r"-.*(?:exclude|ignore|prune|not|skip|omit|except)")
+_LEFT_OUT = re.compile(r"-[^=]*(?:exclude|ignore|prune|not|skip|omit|except)")
 _FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 
 
@@ -51,13 +51,13 @@ def check_command(
     check_outward(findings, program, words)
     if "/" in path and known(path):
         _check_script(shell, path)
-        real = paths.resolved(path)
+        real = paths.places(path)[1]
         installs = paths.is_scratch(real) or (real.is_relative_to(paths.tree) and not paths.protected(real))
         findings.object(None if installs else paths.check_read(path))
     own = [paths.tree / folder / program for folder in (".venv/bin", "venv/bin", "node_modules/.bin")]
     if not (installs or is_listed(program) or program in shell.allowed or any(file.exists() for file in own)):
-        found = shutil.which(program) or "/" in path
-        why = "is not a program known to this policy" if found else "is not installed"
+        there = shutil.which(program) or "/" in path
+        why = "is not a program known to this policy" if there else "is not installed"
         findings.add("ask", f"`{shown(program)}` {why}")
     _check_code(shell, program, words, stdin)
     if is_in("lists_files", program):
@@ -120,8 +120,9 @@ def _check_wrapper(
         check_outward(shell.findings, program, options)
         check_runner(shell.findings, [*options, *inner[:1]] if is_in("installers", program) else ())
     if program == "xargs" and inner:
-        whole = any(re.match(r"-\w*[0d]|--(?:null|delim)", option) for option in options)
-        names = [stdin] if whole else stdin.split()
+        names = stdin.split()
+        if any(re.match(r"-\w*[0d]|--(?:null|delim)", option) for option in options):
+            names = [stdin]
         if not names or not known(stdin) or is_in("shells", inner[0]):
             names = ["12345" if inner[0] == "kill" else UNKNOWN]
         token = next((value for option, value in pairwise(options) if option == "-I"), "{}")
@@ -152,11 +153,6 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> Non
             _check_script(shell, bare[0], stdin)
         elif stdin:
             shell.run_text(stdin)
-    elif program in ("sed", "gsed"):
-        parts = [word for before, word in pairwise(["", *words]) if before == "-e" or word in bare[:1]]
-        if sign_of("sed", "\n".join(parts)):
-            findings.add("hidden", "sed may write a file or run a command")
-            findings.add("change", "sed may write a file or run a command")
     elif letters:
         flag = rf"-\w*[{''.join(letters)}]|--eval|--print|eval"
         codes = [following for word, following in pairwise(words) if re.fullmatch(flag, word)]
@@ -234,23 +230,19 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
             return
     if kind == "edit":
         kind = "write" if has(r"-[A-Za-z0-9]*i|--in-?place") else "read"
-    pairs = [
-        (before if before[:1] == "-" and "=" not in before else "", word)
-        for before, word in pairwise(["", *words])
-    ]
     kept = [
         word
-        for before, word in pairs
-        if not _LEFT_OUT.match((word if word[:1] == "-" else before).partition("=")[0])
+        for before, word in pairwise(["", *words])
+        if not _LEFT_OUT.match(word if word[:1] == "-" else before)
     ]
-    positional = [word for word in kept if not word.startswith("-")]
+    positional = [word for word in kept if word[:1] != "-"]
     if is_in("pattern_first", program):
-        positional = [word for word in positional if ("-e", word) not in pairs]
-        positional = positional if has(r"-\w*[ef]$|--(?:exp|file)") else positional[1:]
+        coded = has(r"-\w*[ef]$|--(?:exp|file)")
+        positional = [word for word in positional[not coded :] if ("-e", word) not in pairwise(words)]
     written = positional if kind == "write" else []
     if kind == "copy" and not has(r"-t|--target"):
         written = positional[-1:]
-    if is_in("moves_to", program) and written and paths.resolved(written[-1]) in paths.scratch:
+    if is_in("moves_to", program) and written and paths.places(written[-1])[1] in paths.scratch:
         written = [*written[:-1], f"{written[-1]}/x"]
     if program == "ln" or (program == "cp" and has(r"-\w*[sl]|--(?:symbolic-)?link")):
         # What is written through a link is written where it leads, seen from its own folder.
@@ -268,8 +260,8 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
             if paths.contains_tree(word):
                 what = f"{shown(word)} is the project itself or contains it"
                 findings.add("deny", f"{what}: name a folder in it")
-    whole = any(word.startswith("--delete") or re.search(r"/\.?$|/\x03$", word) for word in words[:-1])
-    if kind == "copy" and written and whole and paths.contains_tree(written[-1]):
+    whole = kind == "copy" and any(re.search(r"^--delete|/[.\x03]?$", word) for word in words[:-1])
+    if whole and written and paths.contains_tree(written[-1]):
         findings.add("ask", f"{program} may replace the run's own files: name the files or a subfolder")
     for word in kept if kind == "build" else positional:
         findings.object((paths.check_argument if kind == "build" else paths.check_read)(word))

@@ -1,24 +1,78 @@
-"""Effects on other machines: programs that publish, deploy, send, or use a foreign database or index."""
+"""The effects of a command that speak against it, and among them those on other machines:
+
+programs that publish, deploy, send, or use a foreign database or index.
+"""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from .reading import known, shown, unescaped
-from .table import base_name, entry_of, is_in, only_help, table
+import attrs
 
-if TYPE_CHECKING:
-    from .findings import Findings
+from gsd_core import Allow, Ask, Deny, Permission
+
+from .reading import known, shown, unescaped
+from .table import base_name, entry_of, is_in, only_help, rules, table
 
 LOOPBACK = re.compile(
     r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
 )
+
+
+@attrs.define
+class Findings:
+    """The first reason for each effect of the command *source*; *commands* counts the commands in it.
+
+    Effects are ``change`` (in a read-only step), ``outward`` (on another machine, which a sandbox does not
+    prevent), and without a sandbox ``deny`` and ``ask``.
+    """
+
+    source: str
+    reasons: dict[str, str] = attrs.field(factory=dict[str, str])
+    commands: int = 0
+
+    def add(self, effect: str, reason: str) -> None:
+        """Add a reason; what is ``hidden`` until run time may be anything that the command mentions."""
+        if effect == "hidden":
+            effect = "ask"
+            if "outward" not in self.reasons and (found := mentioned(self.source)):
+                self.add("outward", f"it may have effects on other machines ({found})")
+        self.reasons.setdefault(effect, reason)
+
+    def object(self, objection: Deny | Ask | None) -> None:
+        """Add an objection to the use of a path."""
+        if objection:
+            self.add("deny" if isinstance(objection, Deny) else "ask", objection.reason)
+
+    def apply_rules(self, program: str, words: Sequence[str]) -> Set[str]:
+        """Add what the table's rules say about a program and its arguments; return the effects."""
+        lines = "\n".join(word.replace("\n", " ") for word in words)
+        here = is_in("connects", program) and any(LOOPBACK.match(word) for word in words)
+        found = rules().get(program) or rules().get(program.removesuffix("-cli"), ())
+        matching = [rule for rule in found if rule[2].search(lines) and not here]
+        for effect, reason, _ in matching:
+            self.add(effect, f"{words[0].partition('=')[0] if program == '=' else program}: {reason}")
+        bare = [word for word in words if word[:1] != "-"]
+        local = table()["local"].get(program, frozenset()) & {*bare[:1], *({*words} - {*bare})}
+        if local and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
+            reason = "it changes something outside the project, or cannot be undone"
+            self.add("ask", f"{program} {min(local)}: {reason}")
+        return {effect for effect, *_ in matching}
+
+    def decide(self, *, confined: bool, writable: bool) -> Permission:
+        """Return the decision; with a sandbox, only effects on other machines are asked about."""
+        found = self.reasons
+        if "change" in found and not writable:
+            return Deny(reason=f"this step is read-only: {found['change']}")
+        if "deny" in found and not confined:
+            return Deny(reason=found["deny"])
+        reason = found.get("outward") or ("" if confined else found.get("ask"))
+        return Ask(reason=reason) if reason else Allow()
 
 
 def check_outward(findings: Findings, program: str, words: Sequence[str]) -> None:
