@@ -7,8 +7,8 @@ writing outside the project are denied where they are plain to see, and all that
 The page on security lists what this does not see: it stops mistakes and careless agents; a sandbox stops the
 others.
 
-``reading`` parses a command, ``shell`` follows it, and both kinds of checks go by the table in
-``programs.toml``.
+``reading`` parses a command, ``shell`` follows it, ``checks`` judges each program by the table in
+``programs.toml``, and ``effects`` collects what was found.
 """
 
 from __future__ import annotations

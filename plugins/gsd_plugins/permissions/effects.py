@@ -1,6 +1,7 @@
-"""The effects of a command that speak against it, and among them those on other machines:
+"""The effects of a command, and the decision about it.
 
-programs that publish, deploy, send, or use a foreign database or index.
+Effects on other machines come from programs that publish, deploy, send, or use a foreign database or package
+index.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import re
 from collections.abc import Sequence, Set
 from functools import cache
 from itertools import pairwise
-from urllib.parse import urlsplit
 
 import attrs
 
@@ -164,16 +164,12 @@ def _is_local(word: str) -> bool:
     """Whether a word is not an address, or an address of this machine."""
     if "://" in word:
         rest = word.partition("://")[2]
-        try:
-            host = urlsplit("//" + re.split(r"[\x00-\x05/?#]", rest)[0]).hostname or ""
-        except ValueError:
-            return False
         # `localhost$X` may be another host, and so may `localhost:$X@host`.
-        cut = re.match(r"[^/?#:]*[\x00-\x05]|[^/?#]*[\x00-\x05][^/?#]*@", rest)
-        return (bool(LOOPBACK.fullmatch(host)) or not rest.strip("/") or rest[0] == "/") and not cut
-    if re.fullmatch(rf"(?:{LOOPBACK.pattern})(?:[:/?].*)?|[-/:@{{\[%].*|\d*", word, re.DOTALL):
-        return True
-    return known(word) and not re.match(r"[\w-]+(?:\.[\w-]+)+(?:[:/?]|$)", word)
+        user = r"(?![^/?#]*[\x00-\x05][^/?#]*@)(?:[^/?#]*@)?+"
+        here = re.match(rf"{user}(?:{LOOPBACK.pattern})(?:[:/?#]|$)", rest, re.IGNORECASE)
+        return bool(here) or not rest.strip("/") or rest[0] == "/"
+    here = re.fullmatch(rf"(?:{LOOPBACK.pattern})(?:[:/?].*)?|[-/:@{{\[%].*|\d*", word, re.DOTALL)
+    return bool(here) or (known(word) and not re.match(r"[\w-]+(?:\.[\w-]+)+(?:[:/?]|$)", word))
 
 
 @cache
