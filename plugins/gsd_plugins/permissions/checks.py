@@ -218,7 +218,9 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
 
     if kind == "text" or (is_in("shells", program) and has(r"-[a-zA-Z]*c")):
         return
-    if kind not in ("read", "edit"):
+    if kind == "edit":
+        kind = "write" if has(r"-[A-Za-z0-9]*i|--in-?place") else "read"
+    if kind != "read":
         findings.add("change", f"{program} may change something")
     if is_in("downloaders", program):
         shell.downloaded |= {re.sub(r"^.*/|\?.*", "", word) for word in words}
@@ -228,12 +230,10 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
                 findings.object(paths.check_write(match[1]))
         if words[:1] not in (["cp"], ["load"], ["save"], ["export"]):
             return
-    if kind == "edit":
-        kind = "write" if has(r"-[A-Za-z0-9]*i|--in-?place") else "read"
     kept = [
         word
         for before, word in pairwise(["", *words])
-        if not _LEFT_OUT.match(word if word[:1] == "-" else before)
+        if not _LEFT_OUT.match(word if word[:1] == "-" else "" if "=" in before else before)
     ]
     positional = [word for word in kept if word[:1] != "-"]
     if is_in("pattern_first", program):
