@@ -1,14 +1,14 @@
 """The default policy on tools: agents work inside the project; anything else needs a human's approval.
 
 In a sandbox (``ToolUse.confined``), commands may do anything but have effects on other machines
-(``outward``), which are asked about. Without one, a flat list of programs may read and change the project
+(``effects``), which are asked about. Without one, a flat list of programs may read and change the project
 (``checks``). Changing the run's own files or git's history, more privileges, other processes, secrets and
 writing outside the project are denied where they are plain to see, and all that is not plain is asked about.
 The page on security lists what this does not see: it stops mistakes and careless agents; a sandbox stops the
 others.
 
-``reading`` parses a command, ``shell`` follows it, and both kinds of checks go by the table in
-``programs.toml``.
+``reading`` parses a command, ``shell`` follows it, ``checks`` judges each program by the table in
+``programs.toml``, and ``effects`` collects what was found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import attrs
 from gsd_core import Allow, Ask, Deny, Permission, ToolUse, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
 
-from .findings import Findings
+from .effects import Findings
 from .paths import Objection, Paths, strictest
 from .reading import TooComplex
 from .shell import Shell
@@ -56,9 +56,18 @@ def settings() -> Iterable[type]:
 async def default_policy(use: ToolUse) -> Permission | None:
     """Permit one use of a tool; a human decides about a use that cannot be understood."""
     paths = Paths.for_project(use.tree, owns_planning=use.owns_planning)
-    if use.name == "Bash":
-        return _check_command(use, paths)
-    return strictest(_objections(use, paths)) or Allow()
+    if use.name != "Bash":
+        return strictest(_objections(use, paths)) or Allow()
+    command = use.input.get("command")
+    if not isinstance(command, str):
+        return Ask(reason="the command is not a string")
+    findings = Findings(source=command[:MAX_SEARCHED])
+    allowed = {*settings_of(PermissionSettings).programs, *(GSD_PROGRAMS if use.owns_planning else ())}
+    try:
+        Shell(paths=paths, findings=findings, allowed=allowed).run_text(command)
+    except (TooComplex, RecursionError, ValueError, OSError, re.error) as error:
+        findings.add("hidden", f"the command cannot be checked: {error}")
+    return findings.decide(confined=use.confined, writable=use.writable)
 
 
 def _objections(use: ToolUse, paths: Paths) -> Iterator[Objection]:
@@ -79,26 +88,10 @@ def _objections(use: ToolUse, paths: Paths) -> Iterator[Objection]:
     elif rule == "write":
         for path in named:
             yield paths.check_write_path(path)
-            if not paths.resolved(path).is_relative_to(paths.tree):
+            if not paths.places(path)[1].is_relative_to(paths.tree):
                 yield Deny(reason=f"{path} is outside the project")
     elif rule == "agents" and not use.owns_planning:
         # With it, the same policies decide about what a subagent does.
         yield Deny(reason="agents may not start other agents")
     elif not rule and not use.name.startswith(GSD_TOOLS_PREFIX):
         yield Ask(reason=f"{use.name} is not a tool known to this policy")
-
-
-def _check_command(use: ToolUse, paths: Paths) -> Permission:
-    command = use.input.get("command")
-    if not isinstance(command, str):
-        return Ask(reason="the command is not a string")
-    findings = Findings(source=command[:MAX_SEARCHED])
-    allowed = frozenset(settings_of(PermissionSettings).programs)
-    if use.owns_planning:
-        allowed |= GSD_PROGRAMS
-    shell = Shell(paths=paths, findings=findings, writable=use.writable, allowed=allowed)
-    try:
-        shell.run_text(command)
-    except (TooComplex, RecursionError, ValueError, OSError, re.error) as error:
-        findings.hidden(f"the command cannot be checked: {error}")
-    return findings.decide(confined=use.confined)

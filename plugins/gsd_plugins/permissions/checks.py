@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise, product, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from .outward import check_outward, check_runner, sends, sign_of
+from .effects import check_outward, check_runner, sends, sign_of
 from .reading import STAR, UNKNOWN, known, shown, unescaped
-from .table import base_name, entry_of, is_in, is_listed, only_help, table
+from .table import base_name, entry_of, is_in, is_listed, table
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 _OUTPUT = re.compile(
     r"-[oOdDPC]|--(?:out\w*|output-\w+|dest\w*|prefix|root|target|target-dir|directory|report\w*|cwd)"
 )
-_LEFT_OUT = re.compile(r"-.*(?:exclude|ignore|prune|not|skip|omit|except)")
+_LEFT_OUT = re.compile(r"-[^=]*(?:exclude|ignore|prune|not|skip|omit|except)")
 _FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
-_GIT_CHANGES = re.compile(r"-[dDmMcCfu](?!ontains)|--(?:delete|move|copy|force|set|unset|edit)")
 
 
 def check_command(
@@ -35,9 +34,7 @@ def check_command(
 ) -> None:
     """Check a program, given as *path*, with its arguments; *installs*: it may come from the project."""
     findings, paths, base = shell.findings, shell.paths, base_name(program)
-    for section, add in (("denied", findings.deny), ("asked", findings.ask)):
-        if (reason := entry_of(section, program)) and not only_help(words):
-            add(f"{program}: {reason}")
+    findings.apply_rules(program, words)
     if base in ("python", "pypy") and words and words[0][:1] == "-" and "-c" not in words:
         module = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*m", word)), None)
         words = words if module is None else ["-m", *words[module + 1 :]]
@@ -52,23 +49,27 @@ def check_command(
         _check_git(shell, words if program == "git" else [program[4:], *words])
         return
     check_outward(findings, program, words)
-    _check_local(shell, program, words)
     if "/" in path and known(path):
         _check_script(shell, path)
-        real = paths.resolved(path)
+        real = paths.places(path)[1]
         installs = paths.is_scratch(real) or (real.is_relative_to(paths.tree) and not paths.protected(real))
-        findings.add(None if installs else paths.check_read(path))
+        findings.object(None if installs else paths.check_read(path))
     own = [paths.tree / folder / program for folder in (".venv/bin", "venv/bin", "node_modules/.bin")]
     if not (installs or is_listed(program) or program in shell.allowed or any(file.exists() for file in own)):
-        found = shutil.which(program) or "/" in path
-        why = "is not a program known to this policy" if found else "is not installed"
-        findings.ask(f"`{shown(program)}` {why}")
+        there = shutil.which(program) or "/" in path
+        why = "is not a program known to this policy" if there else "is not installed"
+        findings.add("ask", f"`{shown(program)}` {why}")
     _check_code(shell, program, words, stdin)
     if is_in("lists_files", program):
-        _check_find(shell, program, words)
-    changes = _check_paths(shell, program, entry_of("kinds", base) or "build", words)
-    if changes and not shell.writable:
-        findings.written.append(f"{program} may change something")
+        found = _found(shell, words) if program == "find" else [UNKNOWN]
+        commands = [["rm", "{}"]] if "-delete" in words else []
+        for place, word in enumerate(words):
+            if word in _FIND_RUNS:
+                inner = [*takewhile(lambda each: each not in (";", "+"), words[place + 1 :])]
+                commands.append(inner if "{}" in inner else [*inner, "{}"])
+        for inner, name in product(commands, found):
+            shell.subshell().run([each.replace("{}", name) for each in inner])
+    _check_paths(shell, program, entry_of("kinds", base) or "build", words)
 
 
 def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> str:
@@ -97,27 +98,6 @@ def _found(shell: Shell, words: Sequence[str]) -> list[str]:
     return [UNKNOWN] if wide or not names else [f"{STAR}{names[0].replace('*', STAR)}"]
 
 
-def _check_local(shell: Shell, program: str, words: Sequence[str]) -> None:
-    """Ask about what reaches beyond the project on this machine."""
-    findings, bare = shell.findings, [word for word in words if not word.startswith("-")]
-    local = table()["local"].get(program, frozenset())
-    found = [word for word in words if word in local and (word[0] == "-" or word == bare[0])]
-    if found and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
-        findings.ask(f"{program} {found[0]}: it changes something outside the project, or cannot be undone")
-    if (is_in("databases", program) or program == "sqlite3") and any(sign_of("sql", word) for word in words):
-        findings.ask(f"{program} may delete data, run a program or write a file")
-    signal = program == "kill" and words[1:] and re.match(r"-(?:[a-zA-Z]+\d?|[1-9]\d?|0)$", words[0])
-    for word in (words[1:] if signal else words) if program == "kill" else ():
-        if re.fullmatch(r"-\d+|[01]", word):
-            findings.deny("end only your own processes, by process id: `kill $!`")
-        elif word.isdigit():
-            findings.ask("it is unknown whose process that is: use `kill $!` or `kill %1`")
-    if program == "gsd" and bare[:1] not in (["status"], ["log"], ["questions"]):
-        findings.deny("agents may not control the run")
-    if program == "patch" and not bare:
-        findings.ask("a patch may change any file: name the file: `patch FILE x.patch`")
-
-
 # Commands and code in arguments
 
 
@@ -128,13 +108,10 @@ def _check_wrapper(
     inner = list(words)
     while inner and (inner[0].startswith("-") or re.match(r"\w+=", inner[0])):
         option = inner.pop(0)
-        value = inner.pop(0) if option in valued and inner else ""
+        if option in valued and inner:
+            inner.pop(0)
         if option[:1] != "-":
             shell.assign(option.partition("=")[0], option.partition("=")[2], kept=False)
-        elif program == "env" and (option in ("-", "-i") or "--ign" in option or "GSD_" in option + value):
-            shell.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
-        elif program == "env" and re.match(r"-C|--chdir|-v?S|--split", option):
-            shell.findings.hidden("use cd instead of env -C, and a plain command instead of env -S")
         if option == "--":
             break
     inner = inner[sum(int(word) for word in valued if word.isdigit()) :]
@@ -143,8 +120,9 @@ def _check_wrapper(
         check_outward(shell.findings, program, options)
         check_runner(shell.findings, [*options, *inner[:1]] if is_in("installers", program) else ())
     if program == "xargs" and inner:
-        whole = any(re.match(r"-\w*[0d]|--(?:null|delim)", option) for option in options)
-        names = [stdin] if whole else stdin.split()
+        names = stdin.split()
+        if any(re.match(r"-\w*[0d]|--(?:null|delim)", option) for option in options):
+            names = [stdin]
         if not names or not known(stdin) or is_in("shells", inner[0]):
             names = ["12345" if inner[0] == "kill" else UNKNOWN]
         token = next((value for option, value in pairwise(options) if option == "-I"), "{}")
@@ -154,20 +132,7 @@ def _check_wrapper(
     if len(inner) == 1 and " " in inner[0]:
         shell.run_text(inner[0], stdin)
     elif inner:
-        shell.nested(inner, stdin, installs=installs)
-
-
-def _check_find(shell: Shell, program: str, words: list[str]) -> None:
-    """Follow what ``find`` and ``fd`` run on the files they find."""
-    found = _found(shell, words) if program == "find" else [UNKNOWN]
-    if "-delete" in words:
-        shell.nested(["rm", *found])
-    for place, word in enumerate(words):
-        if word in _FIND_RUNS:
-            inner = [*takewhile(lambda each: each not in (";", "+"), words[place + 1 :])]
-            inner += [] if "{}" in inner else ["{}"]
-            for path in found:
-                shell.nested([each.replace("{}", path) for each in inner])
+        shell.subshell().run(inner, stdin, installs=installs)
 
 
 def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> None:
@@ -188,11 +153,6 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> Non
             _check_script(shell, bare[0], stdin)
         elif stdin:
             shell.run_text(stdin)
-    elif program in ("sed", "gsed"):
-        parts = [word for before, word in pairwise(["", *words]) if before == "-e" or word in bare[:1]]
-        if sign_of("sed", "\n".join(parts)):
-            findings.hidden("sed may write a file or run a command")
-            findings.written += [] if shell.writable else ["sed may write a file or run a command"]
     elif letters:
         flag = rf"-\w*[{''.join(letters)}]|--eval|--print|eval"
         codes = [following for word, following in pairwise(words) if re.fullmatch(flag, word)]
@@ -205,17 +165,16 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> Non
             check_outward(findings, Path(script).name, words[words.index(script) + 1 :])
         for code in codes or ([stdin] if stdin and script == "-" else []):
             _check_inline(shell, base_name(program), code)
-    elif program in ("make", "gmake") and re.search(r"-f(?: -| /dev/|$)", " ".join(words)):
-        findings.hidden("the makefile is not in a file")
     elif not any(is_in(each, program) for each in ("containers", "pattern_first", "lists_files")):
         for word in words if entry_of("kinds", program) != "text" else ():
             text = re.sub(r"^(?:-{0,2}[\w.-]+=|exec=|sh:|[!|+])*", "", word)
             first = re.match(r"(?:\S*/)?([\w.-]+)\s+\S", text)
             if first and known(text) and is_listed(first[1]):
                 # Whether it runs is not known, so what is denied in it is a question.
-                found = attrs.evolve(findings, denied=[], asked=[])
+                found = attrs.evolve(findings, reasons={})
                 shell.subshell(findings=found).run_text(text)
-                findings.asked += found.denied + found.asked
+                for effect, reason in found.reasons.items():
+                    findings.add("ask" if effect == "deny" else effect, reason)
 
 
 def _check_inline(shell: Shell, language: str, code: str) -> None:
@@ -226,65 +185,64 @@ def _check_inline(shell: Shell, language: str, code: str) -> None:
     findings, plain = shell.findings, unescaped(code) if "\\x" in code or "\\u" in code else code
     plain = re.sub(rf"(['\"])\s*[{'.' if language in ('perl', 'php') else '+'}]\s*\1", "", plain)
     if sends(plain):
-        findings.outward("the code sends data to another machine")
+        findings.add("outward", "the code sends data to another machine")
     starts = sign_of("starts", plain) or (language in ("perl", "ruby", "php") and "`" in plain)
     writes = sign_of("writes", plain) or (language == "awk" and sign_of("awk", plain))
     if starts or not known(code) or sign_of("hides", plain):
-        findings.hidden("the code starts a program, or cannot be checked: use plain paths and commands")
+        reason = "the code starts a program, or cannot be checked: use plain paths and commands"
+        findings.add("hidden", reason)
     elif writes and (sign_of("outside", plain) or language == "awk"):
-        findings.ask("the code may change something outside the project, or a file of the run")
+        findings.add("ask", "the code may change something outside the project, or a file of the run")
     elif found := sign_of("secret", plain) or sign_of("network", plain):
-        findings.ask(f"the code has {found!r}")
-    if (starts or writes) and not shell.writable:
-        findings.written.append("the code may change something")
+        findings.add("ask", f"the code has {found!r}")
+    if starts or writes:
+        findings.add("change", "the code may change something")
 
 
 def _check_script(shell: Shell, path: str, stdin: str = "") -> None:
     if path in ("", "-", "/dev/stdin") or not known(path):
         shell.run_text(stdin or UNKNOWN)
     elif path.rpartition("/")[2] in shell.downloaded:
-        shell.findings.deny(f"{path} was downloaded: read it before you run it")
+        shell.findings.add("deny", f"{path} was downloaded: read it before you run it")
 
 
 # Paths
 
 
-def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> bool:
-    """Check the arguments as paths that are read or written; return whether anything may be changed."""
+def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> None:
+    """Check the arguments as paths that are read or written."""
     findings, paths = shell.findings, shell.paths
 
     def has(options: str) -> bool:
         return any(re.match(options, word) for word in words)
 
     if kind == "text" or (is_in("shells", program) and has(r"-[a-zA-Z]*c")):
-        return False
+        return
+    if kind == "edit":
+        kind = "write" if has(r"-[A-Za-z0-9]*i|--in-?place") else "read"
+    if kind != "read":
+        findings.add("change", f"{program} may change something")
     if is_in("downloaders", program):
         shell.downloaded |= {re.sub(r"^.*/|\?.*", "", word) for word in words}
     if is_in("containers", program):
         for word in words:
             if match := re.match(r"(?:-v|--volume=|.*\b(?:source|src)=)?([/\x00-\x02][^:,]*)[:,]", word):
-                findings.add(paths.check_write(match[1]))
+                findings.object(paths.check_write(match[1]))
         if words[:1] not in (["cp"], ["load"], ["save"], ["export"]):
-            return True
-    if kind == "edit":
-        kind = "write" if has(r"-[A-Za-z0-9]*i|--in-?place") else "read"
-    pairs = [
-        (before if before[:1] == "-" and "=" not in before else "", word)
-        for before, word in pairwise(["", *words])
-    ]
+            return
     kept = [
         word
-        for before, word in pairs
-        if not _LEFT_OUT.match((word if word[:1] == "-" else before).partition("=")[0])
+        for before, word in pairwise(["", *words])
+        if not _LEFT_OUT.match(word if word[:1] == "-" else "" if "=" in before else before)
     ]
-    positional = [word for word in kept if not word.startswith("-")]
+    positional = [word for word in kept if word[:1] != "-"]
     if is_in("pattern_first", program):
-        positional = [word for word in positional if ("-e", word) not in pairs]
-        positional = positional if has(r"-\w*[ef]$|--(?:exp|file)") else positional[1:]
+        coded = has(r"-\w*[ef]$|--(?:exp|file)")
+        positional = [word for word in positional[not coded :] if ("-e", word) not in pairwise(words)]
     written = positional if kind == "write" else []
     if kind == "copy" and not has(r"-t|--target"):
         written = positional[-1:]
-    if is_in("moves_to", program) and written and paths.resolved(written[-1]) in paths.scratch:
+    if is_in("moves_to", program) and written and paths.places(written[-1])[1] in paths.scratch:
         written = [*written[:-1], f"{written[-1]}/x"]
     if program == "ln" or (program == "cp" and has(r"-\w*[sl]|--(?:symbolic-)?link")):
         # What is written through a link is written where it leads, seen from its own folder.
@@ -294,18 +252,19 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> boo
         written = [*(word if word[:1] == "/" else start + word for word in leads), link]
     outputs = [*_outputs(program, kind, kept), *(positional[1:] if program == "uniq" else ())]
     for path in [*outputs, *written]:
+        findings.add("change", f"{program} may write {shown(path)!r}")
         if not re.match(r"[\w.@-]{2,}:(?!\\)|\w+://", path):
-            findings.add(paths.check_write(path))
+            findings.object(paths.check_write(path))
     if kind == "write" and (is_in("moves", program) or has(r"-[a-zA-Z]*[rR]|--recursive")):
         for word in written[:-1] if program == "mv" else written:
             if paths.contains_tree(word):
-                findings.deny(f"{shown(word)} is the project itself or contains it: name a folder in it")
-    whole = any(word.startswith("--delete") or re.search(r"/\.?$|/\x03$", word) for word in words[:-1])
-    if kind == "copy" and written and whole and paths.contains_tree(written[-1]):
-        findings.ask(f"{program} may replace the run's own files: name the files or a subfolder")
+                what = f"{shown(word)} is the project itself or contains it"
+                findings.add("deny", f"{what}: name a folder in it")
+    whole = kind == "copy" and any(re.search(r"^--delete|/[.\x03]?$", word) for word in words[:-1])
+    if whole and written and paths.contains_tree(written[-1]):
+        findings.add("ask", f"{program} may replace the run's own files: name the files or a subfolder")
     for word in kept if kind == "build" else positional:
-        findings.add((paths.check_argument if kind == "build" else paths.check_read)(word))
-    return kind != "read" or bool(outputs)
+        findings.object((paths.check_argument if kind == "build" else paths.check_read)(word))
 
 
 def _outputs(program: str, kind: str, words: Sequence[str]) -> list[str]:
@@ -331,55 +290,29 @@ def _check_git(shell: Shell, words: Sequence[str]) -> None:
         option, equals, value = re.sub(r"^-c(?=.)", "-c=", rest.pop(0)).partition("=")
         value = rest.pop(0) if option in git["value"] and not equals and rest else value
         if option == "-C":
-            findings.add(paths.check_read(value))
+            findings.object(paths.check_read(value))
         elif option in git["value"] and not (
             option == "-c" and value.lower().startswith(tuple(git["config"]))
         ):
-            findings.hidden(f"git {option} can run arbitrary commands")
-            findings.deny(
-                f"git {option} {shown(value)} uses another repository, or can run arbitrary commands"
-            )
+            reason = f"git {option} {shown(value)} uses another repository, or can run arbitrary commands"
+            findings.add("hidden", reason)
+            findings.add("deny", reason)
             shell.run_text(value.partition("=")[2].lstrip("!"))
     if not rest:
         return
     name, arguments = rest[0], rest[1:]
     if not known(name) or STAR in name:
-        findings.hidden("the git command is known only at run time: write it out")
+        findings.add("hidden", "the git command is known only at run time: write it out")
         return
-    local = name == "push" and any(re.match(r"(?:/|\./|\.\./|file://)", word) for word in arguments)
-    remote = name == "archive" and any(word.startswith("--remote") for word in arguments)
-    if (name in git["outward"] and not local) or (name == "lfs" and "push" in arguments) or remote:
-        findings.outward(f"git {name} sends data to another machine")
-    reading = table()["git_reading"].get(name, frozenset())
-    reads = "alone" in reading if not arguments else arguments[0].startswith(tuple(reading))
-    reads = reads and not any(map(_GIT_CHANGES.match, arguments))
-    adds = (
-        paths.owns_planning
-        and name in table()["git_adding"]
-        and table()["git_adding"][name].isdisjoint(arguments)
-    )
-    if name in git["remote"]:
-        findings.ask(f"git {name} connects to another machine")
-    elif not (
-        reads
-        or adds
-        or name in git["read"]
-        or name in git["stage"]
-        or (name, len(arguments)) == ("symbolic-ref", 1)
-    ):
-        findings.deny(f"agents may not run git {name}: only the run makes commits and changes history")
+    findings.apply_rules("git", rest)
+    line = "\n".join(rest)
+    if not (sign_of("git_reads", line) or (paths.owns_planning and sign_of("git_adds", line))):
+        findings.add("deny", f"agents may not run git {name}: only the run makes commits and changes history")
     if (name, *arguments[:1]) in (("bisect", "run"), ("submodule", "foreach")):
         shell.run_text(" ".join(word for word in arguments[1:] if not word.startswith("-")))
-    if name in git["stage"] and not shell.writable:
-        findings.written.append(f"git {name} changes the index")
     for word, following in pairwise([*arguments, ""]):
         option, _, value = word.partition("=")
-        if (option in git["runs"] and (option, name) != ("-x", "clean")) or (
-            name == "grep" and option[:2] == "-O"
-        ):
-            findings.deny(f"git {name} {option} can run arbitrary commands")
+        if (option in git["runs"] and name != "clean") or (name, option[:2]) == ("grep", "-O"):
+            findings.add("deny", f"git {name} {option} can run arbitrary commands")
             shell.run_text(value or following)
-        elif option == "--output" or (option == "-o" and name in ("archive", "format-patch", "diff")):
-            findings.add(paths.check_write(value or following))
-        elif not option.startswith("-"):
-            findings.add((paths.check_write if name in ("mv", "rm") else paths.check_read)(word))
+    _check_paths(shell, "git", "write" if name in ("mv", "rm") else "read", arguments)

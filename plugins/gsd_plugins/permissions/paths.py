@@ -63,14 +63,14 @@ class Paths:
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
         prefix = _known_prefix(word)
-        paths = [prefix if prefix == word else f"{prefix}x"]
-        # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
-        if known(word) and STAR in word and STAR + STAR not in word:
-            pattern = os.path.join(self.folder or "/", glob.escape(word).translate(_PATTERN))  # noqa: PTH118
-            paths += islice(glob.iglob(pattern), 100)  # noqa: PTH207 - absolute patterns too
         placed = bool(self.folder) or prefix.startswith("/")
         if placed and (known(word) or prefix.startswith("/")):
-            objection = strictest(self.check_write_path(path) for path in paths)
+            paths = [prefix if prefix == word else f"{prefix}x"]
+            # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
+            if known(word) and STAR in word and STAR + STAR not in word:
+                pattern = os.path.join(self.folder or "/", glob.escape(word).translate(_PATTERN))  # noqa: PTH118
+                paths += islice(glob.iglob(pattern), 100)  # noqa: PTH207 - absolute patterns too
+            objection = strictest(map(self.check_write_path, paths))
             if objection or known(word):
                 return objection
         what = f"{shown(word)!r} is written to, and" if placed else f"the folder of {shown(word)!r} is"
@@ -105,18 +105,29 @@ class Paths:
         if re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text):
             return self.check_write(text)
         objection = self.check_read(text)
-        if not objection and re.match(r"/|\.\.|.*/\.\./", prefix) and _is_place(prefix):
-            return self.check_read_path(prefix)
+        begins = "/" + prefix[1:].partition("/")[0]
+        if re.match(r"\.\.|[^/].*/\.\./", prefix) or (prefix[:1] == "/" and os.path.isdir(begins)):  # noqa: PTH112
+            return objection or self.check_read_path(prefix)
         return objection
 
     def check_read_path(self, path: str) -> Objection:
         """Return the objection to reading *path*, if any."""
-        places = self._lexical_and_real(path)
-        if any(self._is_secret(place) for place in places):
-            return Deny(reason=f"{path} usually contains secrets")
-        real = places[1]
+        listed, (_, real) = table()["places"], self.places(path)
+        for place in self.places(path):
+            below = {fold_name(str(PurePath(*place.parts[i:]))) for i in range(len(place.parts))}
+            secret = any(f"{part}/".startswith(f"{each}/") for part in below for each in listed["secret"])
+            if (
+                is_secret_name(place.name)
+                or (secret and not place.is_relative_to(self.tree))
+                or any(fnmatch(str(place), each) for each in listed["system_secrets"])
+            ):
+                return Deny(reason=f"{path} usually contains secrets")
+        folders = [sys.prefix, sys.base_prefix, *listed["system"], *listed["libraries"]]
+        library = any(real.is_relative_to(self.home / folder) for folder in folders)
+        if (library and not real.is_relative_to("/dev/shm")) or "tool-results" in real.parts:
+            return None
         allowed = real.is_relative_to(self.tree) or real in self.scratch or self.is_scratch(real)
-        return None if allowed or self._is_library(real) else Ask(reason=f"{path} is outside the project")
+        return None if allowed else Ask(reason=f"{path} is outside the project")
 
     def protected_name(self, word: str) -> str:
         """Return the protected name that a word contains or may expand to; empty if there is none."""
@@ -150,15 +161,11 @@ class Paths:
         """Whether a word names the project, a folder that contains it, or everything in it."""
         parts = PurePath(word.translate(_PATTERN)).parts
         whole = str(PurePath(*parts[:-1]) if parts and parts[-1] in ("*", ".*", "**") else PurePath(word))
-        return known(word) and any(map(self.tree.is_relative_to, self._lexical_and_real(whole)))
-
-    def resolved(self, path: str) -> Path:
-        """Return the path with all symbolic links resolved."""
-        return self._lexical_and_real(path)[1]
+        return known(word) and any(map(self.tree.is_relative_to, self.places(whole)))
 
     def check_write_path(self, path: str) -> Objection:
         """Return the objection to writing, replacing or deleting *path*, if any."""
-        lexical, real = self._lexical_and_real(path)
+        lexical, real = self.places(path)
         if {str(real), str(lexical)} & table()["places"]["devices"] or str(lexical).startswith("/dev/fd/"):
             return None
         if name := self.protected(lexical) or self.protected(real):
@@ -169,33 +176,14 @@ class Paths:
             return None
         return Deny(reason=f"{path} is outside the project; write inside it, or below /tmp")
 
-    def _lexical_and_real(self, path: str) -> tuple[Path, Path]:
+    def places(self, path: str) -> tuple[Path, Path]:
+        """Return the path as it is written, made absolute, and with all symbolic links resolved."""
         whole = os.path.join(self.folder or self.tree, path)  # noqa: PTH118 - a Path would drop .. and //
         return Path(os.path.normpath(whole)), Path(os.path.realpath(whole))
-
-    def _is_library(self, path: Path) -> bool:
-        places = table()["places"]
-        if "tool-results" in path.parts or path.is_relative_to("/dev/shm"):
-            return "tool-results" in path.parts
-        folders = [sys.prefix, sys.base_prefix, *places["system"]]
-        return any(path.is_relative_to(self.home / folder) for folder in [*folders, *places["libraries"]])
-
-    def _is_secret(self, path: Path) -> bool:
-        places = table()["places"]
-        if is_secret_name(path.name) or any(fnmatch(str(path), each) for each in places["system_secrets"]):
-            return True
-        if path.is_relative_to(self.tree):
-            return False
-        below = {fold_name(str(PurePath(*path.parts[i:]))) for i in range(len(path.parts))}
-        return any(part == each or part.startswith(f"{each}/") for part in below for each in places["secret"])
 
 
 def _known_prefix(word: str) -> str:
     return re.split(r"[\x00-\x05]", word, maxsplit=1)[0]
-
-
-def _is_place(path: str) -> bool:
-    return path[0] != "/" or os.path.isdir("/" + path[1:].partition("/")[0])  # noqa: PTH112
 
 
 def _may_be(name: str, part: str) -> bool:

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 UNKNOWN, STAR = "\x00", "\x03"
 """Any text, and any part of one name: a number, a pattern of file names, ``{a,b}``."""
-_LEFT, _COMMA, _RIGHT, _TILDE, _SPLIT, _BODY = "\x06", "\x0e", "\x0f", "\x10", "\x11", "\x12"
-_FROM, _TO = "\x04", "\x05"
+_TILDE, _SPLIT, _BODY = "\x10", "\x11", "\x12"
 _MARKERS = re.compile(r"[\x00-\x06\x0e-\x12]")
-_LIVE = str.maketrans("*?{,}[]", STAR + STAR + _LEFT + _COMMA + _RIGHT + _FROM + _TO)
-_LITERAL = str.maketrans(_LEFT + _COMMA + _RIGHT + _FROM + _TO, "{,}[]")
-_BRACES = re.compile(f"{_LEFT}[^{_LEFT}{_RIGHT}]*{_COMMA}[^{_LEFT}{_RIGHT}]*{_RIGHT}")
+# Characters that the shell interprets where they are not quoted, and what stands for them until a word is
+# complete.
+_LIVE = str.maketrans("*?{,}[]", STAR + STAR + "\x06\x0e\x0f\x04\x05")
+_LITERAL = str.maketrans("\x06\x0e\x0f\x04\x05", "{,}[]")
+_CHOICES = re.compile("\x06[^\x06\x0f]*\x0e[^\x06\x0f]*\x0f|\x04[^\x05/]+\x05")
 _HERE_DOCUMENT = re.compile(
-    r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)(?P<rest>(?![\w'\"])[^\n]*)\n"
-    r"(?P<body>.*?)(?P<last>^\t*(?P=end)$)",
+    r"(?<!<)<<-?[ \t]*(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)(?P<rest>(?![\w'\"])[^\n]*\n)"
+    r"(?P<body>.*?)^\t*(?P=end)$\n?",
     re.DOTALL | re.MULTILINE,
 )
 _ESCAPES = re.compile(r"\\(?:[xuU]([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
@@ -53,34 +54,32 @@ def _parser() -> Parser:
 
 
 def parse(text: str) -> tuple[Node, list[str]]:
-    """Return the syntax tree of shell text, and the bodies of here-documents that were taken out of it.
+    """Return the syntax tree of shell text, and the here-documents, which are ``< BODY`` in it.
 
     Raises:
         TooComplex: it is too long or too complex.
     """
     if _MARKERS.search(text):
         raise TooComplex("the command contains control characters")
-    bodies: list[str] = []
+    documents: list[str] = []
 
     def take(found: re.Match[str]) -> str:
-        if not found["quote"] and re.search(r"[$`\\]", found["body"]):
-            return found[0]
-        bodies.append(found["body"].removesuffix("\n"))
-        return f"{found[0][: found.start('body') - found.start()]}{_BODY}{len(bodies) - 1}\n{found['last']}"
+        documents.append(("'" if found["quote"] else "") + found["body"].removesuffix("\n"))
+        return f"< {_BODY}{len(documents) - 1} {found['rest']}"
 
     # Files are written with long here-documents, which the parser is too slow for.
-    short = _HERE_DOCUMENT.sub(take, text) if 0 < text.count("<<") <= MAX_DOCUMENTS else text
-    for source in (short, text):
-        structure = len(re.findall(r"[|&;<>(){}$`\[]", source))
-        if len(source) > MAX_LENGTH or source.count("|") > MAX_PIPES or structure > MAX_STRUCTURE:
-            break
-        root = _parser().parse(source.encode("utf-8", "replace")).root_node
-        # If `<<` was in quotes or a comment, what was taken out is not the body of a here-document.
-        if source is text or sum(_BODY in text_of(n) for n in descendants(root, "heredoc_body")) == len(
-            bodies
-        ):
-            return root, bodies
-    raise TooComplex("the command is too long or too complex to be checked")
+    root = _tree(_HERE_DOCUMENT.sub(take, text) if text.count("<<") <= MAX_DOCUMENTS else text)
+    if sum(_BODY in text_of(node) for node in descendants(root, "file_redirect")) == len(documents):
+        return root, documents
+    # If `<<` was in quotes or a comment, what was taken out is not the body of a here-document.
+    return _tree(text), []
+
+
+def _tree(text: str) -> Node:
+    structure = len(re.findall(r"[|&;<>(){}$`\[]", text))
+    if len(text) > MAX_LENGTH or text.count("|") > MAX_PIPES or structure > MAX_STRUCTURE:
+        raise TooComplex("the command is too long or too complex to be checked")
+    return _parser().parse(text.encode("utf-8", "replace")).root_node
 
 
 def text_of(node: Node) -> str:
@@ -123,10 +122,10 @@ def expand(node: Node, shell: Shell) -> list[str]:
     text = _render(node, shell, quoted=False)
     if not text and node.type in ("string", "raw_string", "concatenation", "ansi_c_string"):
         return [""]
-    words = [part for part in text.split(_SPLIT) if part]
+    words = [_finished(part) for part in text.split(_SPLIT) if part]
     if len(words) > MAX_WORDS:
         raise TooComplex("the command has too many words")
-    return [_finished(word) for word in words]
+    return words
 
 
 def expand_text(node: Node, shell: Shell) -> str:
@@ -134,20 +133,20 @@ def expand_text(node: Node, shell: Shell) -> str:
     return _finished(_render(node, shell, quoted=False).replace(_SPLIT, " "))
 
 
-def body_of(node: Node, shell: Shell) -> str:
-    """Return the text of a here-document."""
-    for body in descendants(node, "heredoc_body"):
-        if match := re.match(rf"[ \t\n]*{_BODY}(\d+)", text_of(body)):
-            return shell.bodies[int(match[1])]
-        quoted = any(re.match(r"['\"\\]", text_of(start)) for start in descendants(node, "heredoc_start"))
-        return text_of(body) if quoted else _render_parts(body, shell, quoted=True)
-    return ""
+def document_of(word: str, shell: Shell) -> str | None:
+    """Return the text of the here-document that a word stands for, if it does."""
+    if not (match := re.fullmatch(rf"{_BODY}(\d+)", word)):
+        return None
+    text = shell.documents[int(match[1])]
+    if text[:1] == "'" or not re.search(r"[$`\\]", text):
+        return text.removeprefix("'")
+    body = next(descendants(_tree(f"cat <<{_BODY}\n{text}\n{_BODY}\n"), "heredoc_body"), None)
+    return _render_parts(body, shell, quoted=True) if body else UNKNOWN
 
 
 def _finished(word: str) -> str:
-    word = re.sub(f"{_FROM}[^{_TO}/]+{_TO}", STAR, word)
-    while (braces := _BRACES.sub(STAR, word)) != word:
-        word = braces
+    while (chosen := _CHOICES.sub(STAR, word)) != word:
+        word = chosen
     return word.replace(_TILDE, os.path.expanduser("~")).translate(_LITERAL)  # noqa: PTH111 - text
 
 
@@ -163,8 +162,7 @@ def _render(node: Node, shell: Shell, *, quoted: bool) -> str:
         case "simple_expansion":
             value = shell.variable(text[1:])
         case "expansion":
-            for inner in descendants(node, "command_substitution"):
-                shell.substitute(inner)
+            _render_parts(node, shell, quoted=True)  # follows the commands in it
             match = _PARAMETER.fullmatch(text)
             value = shell.variable(match[1]) if match else STAR if text.startswith("${#") else UNKNOWN
             if match and match[2] in ("%", "%%"):
@@ -179,13 +177,10 @@ def _render(node: Node, shell: Shell, *, quoted: bool) -> str:
         case "array":
             return " ".join(word for child in node.named_children for word in expand(child, shell))
         case "arithmetic_expansion" | "brace_expression":
-            for inner in descendants(node, "command_substitution"):
-                shell.substitute(inner)
+            _render_parts(node, shell, quoted=True)
             return STAR
-        case _ if node.child_count:
-            return _render_parts(node, shell, quoted=quoted)
         case _:
-            return _literal(text, quoted=quoted)
+            return _render_parts(node, shell, quoted=quoted)
     return value if quoted and "@" not in text else re.sub(r"\s+", _SPLIT, value)
 
 
@@ -193,24 +188,22 @@ def _render_parts(node: Node, shell: Shell, *, quoted: bool) -> str:
     """Render the children of a node and the text between them, which has no nodes."""
     source, at = node.text or b"", 0
     parts: list[str] = []
-    for child in node.children:
-        start, end = child.start_byte - node.start_byte, child.end_byte - node.start_byte
-        parts.append(_literal(source[at:start].decode("utf-8", "replace"), quoted=quoted))
-        if not (quoted and child.type in ('"', '$"')):
-            parts.append(_render(child, shell, quoted=quoted))
-        at = max(at, end)
-    parts.append(_literal(source[at:].decode("utf-8", "replace"), quoted=quoted))
+    for child in [*node.children, None]:
+        end = child.start_byte - node.start_byte if child else len(source)
+        text = source[at:end].decode("utf-8", "replace")
+        if quoted:
+            parts.append(re.sub(r"\\([$`\"\\])|\\\n", lambda match: match[1] or "", text))
+        elif text:
+            pieces = re.split(r"\\(\n|.)", text, flags=re.DOTALL)
+            pieces[::2] = [piece.translate(_LIVE) for piece in pieces[::2]]
+            pieces[0] = re.sub("^~", _TILDE, pieces[0])
+            parts.append(
+                "".join(piece if n % 2 == 0 else piece.strip("\n") for n, piece in enumerate(pieces))
+            )
+        if child:
+            if not (quoted and child.type in ('"', '$"')):
+                parts.append(_render(child, shell, quoted=quoted))
+            at = max(at, child.end_byte - node.start_byte)
     if sum(map(len, parts)) > MAX_EXPANDED:
         raise TooComplex("a part of the command expands to too much text")
     return "".join(parts)
-
-
-def _literal(text: str, *, quoted: bool) -> str:
-    """Return literal text, with markers for the characters that the shell would interpret in it."""
-    if quoted:
-        return re.sub(r"\\([$`\"\\])|\\\n", lambda match: match[1] or "", text)
-    parts = re.split(r"\\(\n|.)", text, flags=re.DOTALL)
-    live = [part.translate(_LIVE) if not n % 2 else part.strip("\n") for n, part in enumerate(parts)]
-    if live[0].startswith("~"):
-        live[0] = _TILDE + live[0][1:]
-    return "".join(live)

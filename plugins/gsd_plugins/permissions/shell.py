@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from .checks import check_command, output_of
-from .findings import Findings
-from .outward import check_address, check_database
+from .effects import Findings, check_address, check_database
 from .paths import Paths
-from .reading import STAR, UNKNOWN, TooComplex, body_of, expand, expand_text, known, parse, text_of
+from .reading import STAR, UNKNOWN, TooComplex, document_of, expand, expand_text, known, parse, text_of
 from .table import entry_of, table
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_DEPTH = 8
+MAX_DEPTH = 16
 MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
@@ -33,48 +31,43 @@ ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 
 @attrs.define
 class Shell:
-    """The state of a shell at one point of a command line; *bodies* are the texts of its here-documents.
+    """The state of a shell at one point of a command line; *documents* are its here-documents.
 
     *downloaded* are names of files that came from another machine, *allowed* the programs of the settings.
     """
 
     paths: Paths
     findings: Findings
-    writable: bool = True
-    allowed: frozenset[str] = frozenset()
+    allowed: Set[str] = frozenset()
     depth: int = 0
-    variables: dict[str, str] = attrs.field(factory=dict[str, str])
+    variables: dict[str, str] = attrs.field(factory=lambda: {"TMPDIR": tempfile.gettempdir(), "IFS": " "})
     functions: set[str] = attrs.field(factory=set[str])
-    bodies: list[str] = attrs.field(factory=list[str])
+    documents: list[str] = attrs.field(factory=list[str])
     downloaded: set[str] = attrs.field(factory=set[str])
-
-    def __attrs_post_init__(self) -> None:
-        known_values = {"HOME": str(self.paths.home), "PWD": str(self.paths.tree), "SHELL": "/bin/sh"}
-        self.variables = known_values | {"TMPDIR": tempfile.gettempdir(), "IFS": " "} | self.variables
 
     def run_text(self, text: str, stdin: str = "") -> str:
         """Follow shell text in a subshell; return its output."""
         if not known(text):
-            self.findings.hidden("what the shell executes is known only at run time: write it out")
+            self.findings.add("hidden", "what the shell executes is known only at run time: write it out")
             return UNKNOWN
-        root, bodies = parse(text.replace(STAR, "*"))
+        root, documents = parse(text.replace(STAR, "*"))
         if root.has_error:
-            self.findings.hidden(
-                "the command cannot be checked: it is not valid shell, or of an unusual form"
-            )
-        return self.subshell(bodies=bodies, depth=self._deeper()).walk(root, stdin)
-
-    def nested(self, words: Sequence[str], stdin: str = "", *, installs: bool = False) -> str:
-        """Follow a command that another one runs."""
-        return self.subshell(depth=self._deeper()).run(words, stdin, installs=installs)
+            reason = "the command cannot be checked: it is not valid shell, or of an unusual form"
+            self.findings.add("hidden", reason)
+        return self.subshell(documents=documents).walk(root, stdin)
 
     def subshell(self, **changes: object) -> Shell:
         """Return a copy: what it assigns ends with it."""
-        return attrs.evolve(self, **({"variables": dict(self.variables)} | changes))  # type: ignore[arg-type]
+        if self.depth >= MAX_DEPTH:
+            raise TooComplex("the command is nested too deeply")
+        new = {"variables": dict(self.variables), "depth": self.depth + 1} | changes
+        return attrs.evolve(self, **new)  # type: ignore[arg-type]
 
     def variable(self, name: str) -> str:
         """Return the value of a variable; any word for those that are numbers or names."""
-        return STAR if name in table()["shell"]["words"] else self.variables.get(name, UNKNOWN)
+        fixed = {"HOME": str(self.paths.home), "PWD": str(self.paths.tree), "SHELL": "/bin/sh"}
+        names = dict.fromkeys(table()["shell"]["words"], STAR)
+        return (fixed | self.variables | names).get(name, UNKNOWN)
 
     def substitute(self, node: Node) -> str:
         """Follow the commands of ``$(…)`` or ``<(…)``; return their output."""
@@ -93,41 +86,51 @@ class Shell:
                     stdin = self.subshell().walk(child, stdin)
                 return stdin
             case "redirected_statement":
-                return self._redirected(node, stdin)
+                body = node.child_by_field_name("body")
+                more: list[Node] = []
+                for redirect in [child for child in node.named_children if child != body]:
+                    # The parser counts words behind `< file` as further files; they are arguments.
+                    more += redirect.children_by_field_name("destination")[1:]
+                    stdin = self._redirect(redirect) or stdin
+                if body and body.type == "command":
+                    return self._command(body, stdin, more)
+                return self.walk(body, stdin) if body else ""
             case "subshell":
                 return self.subshell()._sequence(node, stdin)
             case "command_substitution" | "process_substitution":
                 self.substitute(node)
-            case "for_statement":
-                self._loop(node, stdin)
+            case "for_statement" if body := node.child_by_field_name("body"):
+                before, name = self.paths.folder, node.child_by_field_name("variable")
+                given = node.children_by_field_name("value")
+                values = [word for child in given for word in expand(child, self)]
+                if len(values) > MAX_ITERATIONS or not all(map(known, values)) or not values:
+                    values = [*filter(known, values[:MAX_ITERATIONS]), UNKNOWN]
+                for value in values:
+                    self.variables[text_of(name) if name else ""] = value
+                    self.walk(body, stdin)
+                if self.paths.folder != before:
+                    self._enter(None)
             case "function_definition" if name := node.child_by_field_name("name"):
                 self.functions.add(text_of(name))
                 unknown = dict.fromkeys([*"123456789@*"], UNKNOWN)
                 self.subshell(variables=self.variables | unknown)._sequence(node, UNKNOWN)
-            case "variable_assignment" if found := ASSIGNMENT.fullmatch(expand_text(node, self)):
-                self.assign(found[1], found[2])
-            case "declaration_command":
-                for child in node.named_children:
+            case "variable_assignment" | "declaration_command":
+                for child in node.named_children if node.type[0] == "d" else [node]:
                     if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
                         self.assign(found[1], found[2])
             case "unset_command" if "GSD_" in text_of(node):
-                self.findings.deny("GSD_RUN must stay set: it identifies the run's processes")
-            case "file_redirect" | "herestring_redirect":
+                self.findings.add("deny", "GSD_RUN must stay set: it identifies the run's processes")
+            case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
                 self._redirect(node)
-            case "word" | "comment" | "heredoc_body":
-                pass
-            case "program" | "compound_statement" | "do_group":
-                return self._sequence(node, stdin)
-            case "list" if (node.parent and node.parent.type == "list") or re.match(
-                "cd|mkdir", text_of(node)
-            ):
-                # Of other lists, such as `test … && cd x`, the end may not run.
-                return self._sequence(node, stdin)
             case _:
-                # Parts that may or may not run: after them, the folder may be the one before.
-                before = self.paths.folder
+                before, parent = self.paths.folder, node.parent
                 output = self._sequence(node, stdin)
-                if self.paths.folder != before:
+                # Of a list such as `test … && cd x`, and of a branch, the end may not run: after them, the
+                # folder may be the one before.
+                whole = node.type in ("program", "compound_statement", "do_group")
+                if node.type == "list":
+                    whole = bool(parent and parent.type == "list") or text_of(node)[:2] in ("cd", "mk")
+                if self.paths.folder != before and not whole:
                     self._enter(None)
                 return output
         return UNKNOWN
@@ -135,79 +138,40 @@ class Shell:
     def _sequence(self, node: Node, stdin: str) -> str:
         return "\n".join([self.walk(child, stdin) for child in node.named_children])
 
-    def _loop(self, node: Node, stdin: str) -> None:
-        name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        values = [word for child in node.children_by_field_name("value") for word in expand(child, self)]
-        if len(values) > MAX_ITERATIONS or not all(map(known, values)):
-            values = [*filter(known, values[:MAX_ITERATIONS]), UNKNOWN]
-        before = self.paths.folder
-        for value in values or [UNKNOWN]:
-            if name and body:
-                self.variables[text_of(name)] = value
-                self.walk(body, stdin)
-        if self.paths.folder != before:
-            self._enter(None)
-
-    def _redirected(self, node: Node, stdin: str) -> str:
-        followers: list[Node] = []
-        redirects = node.children_by_field_name("redirect")
-        for redirect in redirects:
-            if redirect.type == "heredoc_redirect":
-                # What follows the operator on its line, `| sh` or more words, is in this node.
-                stdin = body_of(redirect, self)
-                inner = [
-                    child for child in redirect.named_children if not re.match("heredoc|file_d", child.type)
-                ]
-                redirects += [child for child in inner if child.type.endswith("_redirect")]
-                followers += [child for child in inner if not child.type.endswith("_redirect")]
-            else:
-                # The parser counts words behind `< file` as further files; they are arguments.
-                followers += redirect.children_by_field_name("destination")[1:]
-                stdin = self._redirect(redirect) or stdin
-        body = node.child_by_field_name("body")
-        commands = [child for child in followers if child.type in ("pipeline", "list", "command")]
-        output = ""
-        if body is not None and body.type == "command":
-            output = self._command(body, stdin, [child for child in followers if child not in commands])
-        elif body is not None:
-            output = self.walk(body, stdin)
-        for child in commands:
-            output = self.walk(child, output if child.type == "pipeline" else "")
-        return output
-
     def _redirect(self, node: Node) -> str:
         """Check a redirection; return the input that it gives, if any."""
+        destination = node.children_by_field_name("destination")
+        if node.type == "heredoc_redirect":
+            self.findings.add("hidden", "a here-document has an unusual form")
+            return UNKNOWN
         if node.type == "herestring_redirect":
             return "\n".join(expand_text(child, self) for child in node.named_children)
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
-        given = node.children_by_field_name("destination")[:1]
-        for target in [word for child in given for word in expand(child, self)]:
+        for target in [word for child in destination[:1] for word in expand(child, self)]:
+            if (document := document_of(target, self)) is not None:
+                return document
             if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
                 return ""
             if target.startswith(("/dev/tcp/", "/dev/udp/")):
                 check_address(self.findings, target.split("/")[3])
-                return UNKNOWN
-            if operator.startswith("<") and operator != "<>":
-                self.findings.add(self.paths.check_read(target))
-                return UNKNOWN
-            self.findings.add(self.paths.check_write(target))
-            if not self.writable and not target.startswith("/dev/"):
-                self.findings.written.append(f"it writes {target!r}")
-        return ""
+            elif operator.startswith("<") and operator != "<>":
+                self.findings.object(self.paths.check_read(target))
+            else:
+                self.findings.object(self.paths.check_write(target))
+                if target[:5] != "/dev/":
+                    self.findings.add("change", f"it writes {target!r}")
+        return UNKNOWN if operator[0] == "<" else ""
 
     def assign(self, name: str, value: str, *, kept: bool = True) -> None:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
         if kept:
             self.variables[name] = value
-        special = table()["shell"]
-        if any(fnmatchcase(name, each) for each in special["unsafe"]) and (name != "IFS" or kept):
-            self.findings.deny(f"agents may not set {name}")
-        if any(fnmatchcase(name, each) for each in special["running"]) and value not in special["pagers"]:
-            self.findings.ask(f"{name} can run arbitrary commands")
+        rules = self.findings.apply_rules("=", [f"{name}={value}"]) if kept or name != "IFS" else ()
+        if "ask" in rules:
             self.run_text(value)
         if re.search(r"(?i)(?:_|^)(?:index|registry)(?:_url)?$", name):
             check_address(self.findings, value, index=True)
-        if name in special["hosts"]:
+        if name in table()["shell"]["hosts"]:
             check_address(self.findings, value)
         check_database(self.findings, value)
 
@@ -219,10 +183,9 @@ class Shell:
         for child in [*node.children_by_field_name("argument"), *more]:
             words += expand(child, self)
         for child in node.named_children:
-            if found := child.type == "variable_assignment" and ASSIGNMENT.fullmatch(
-                expand_text(child, self)
-            ):
-                self.assign(found[1], found[2], kept=not words)
+            if child.type == "variable_assignment":
+                if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
+                    self.assign(found[1], found[2], kept=not words)
             elif child.type in ("subshell", "ERROR"):
                 self.walk(child, "")
         while not node.next_sibling and node.parent and node.parent.type == "list":
@@ -246,40 +209,31 @@ class Shell:
         first, arguments = words[0], list(words[1:])
         base = first.rpartition("/")[2]
         if ((first and not base) or not known(first) or STAR in base) and not entry_of("kinds", base):
-            self.findings.hidden("the program is known only at run time: write it out")
+            self.findings.add("hidden", "the program is known only at run time: write it out")
             return UNKNOWN
         if match := ASSIGNMENT.fullmatch(first):
             self.assign(match[1], match[2], kept=len(words) == 1)
             return self.run(arguments, stdin)
         name = base.lower().removesuffix(".exe")
         if name in ("cd", "pushd", "popd"):
-            self._change_folder(name, arguments, guarded=guarded)
+            given = [word for word in arguments if word[:1] != "-" or word == "-"]
+            target, where = [*given, str(self.paths.home)][0], None
+            if name != "popd" and known(target) and target != "-" and STAR not in target:
+                # An agent's shell may keep the folder for its next command, which is then checked as if it
+                # ran in the project's root.
+                if protected := self.paths.protected_name(target):
+                    self.findings.add("deny", f"agents may not change into {protected}")
+                if self.paths.folder or target.startswith("/"):
+                    self.findings.object(self.paths.check_read_path(target))
+                    where = self.paths.places(target)[1]
+            # Without the folder, the command fails and the shell stays where it is.
+            self._enter(where if where and (guarded or where.is_dir()) else None)
         elif name in ("read", "mapfile", "readarray"):
-            self.variables |= dict.fromkeys(
-                arguments, stdin if "\n" not in stdin.strip("\n") and stdin else UNKNOWN
-            )
+            line = stdin if stdin and "\n" not in stdin.strip("\n") else UNKNOWN
+            self.variables |= dict.fromkeys(arguments, line)
         elif first not in self.functions:
             check_command(self, first, name, arguments, stdin, installs=installs)
         return output_of(self, name, arguments, stdin)
-
-    def _deeper(self) -> int:
-        if self.depth >= MAX_DEPTH:
-            raise TooComplex("the command is nested too deeply")
-        return self.depth + 1
-
-    def _change_folder(self, program: str, arguments: Sequence[str], *, guarded: bool) -> None:
-        target = next((word for word in arguments if word[:1] != "-" or word == "-"), str(self.paths.home))
-        where = None
-        if program != "popd" and known(target) and target != "-" and STAR not in target:
-            # An agent's shell may keep the folder for its next command, which is then checked as if it
-            # ran in the project's root.
-            if name := self.paths.protected_name(target):
-                self.findings.deny(f"agents may not change into {name}")
-            if self.paths.folder or target.startswith("/"):
-                self.findings.add(self.paths.check_read_path(target))
-                where = self.paths.resolved(target)
-        # Without the folder, the command fails and the shell stays where it is.
-        self._enter(where if where and (guarded or where.is_dir()) else None)
 
     def _enter(self, folder: Path | None) -> None:
         """Continue in a folder; ``None`` if it is known only at run time."""

@@ -12,6 +12,8 @@ from functools import cache
 from importlib.resources import files
 
 Section = Mapping[str, frozenset[str]]
+EFFECTS = ("outward", "deny", "ask")
+_NO_HELP = r"\A(?!(?:--help|-h|--version|-V|help|version)\Z)"
 
 
 @cache
@@ -29,6 +31,25 @@ def _by_program(section: str) -> Mapping[str, str]:
     return {program: name for name, programs in table()[section].items() for program in programs}
 
 
+@cache
+def rules() -> Mapping[str, Sequence[tuple[str, str, re.Pattern[str]]]]:
+    """Return what the arguments of a program may show, one a line: the effect, its reason and a pattern.
+
+    They are the sections named ``EFFECT: REASON``, which map programs, or ``@GROUP``, to patterns, and those
+    named ``EFFECT``, of programs that have an effect unless they are called for help.
+    """
+    found: dict[str, list[tuple[str, str, re.Pattern[str]]]] = {}
+    for section, entries in table().items():
+        effect, _, reason = section.partition(": ")
+        for names, patterns in entries.items() if reason or effect in EFFECTS else ():
+            programs = names.split() if reason else patterns
+            pattern = re.compile("|".join(sorted(patterns)) if reason else _NO_HELP, re.MULTILINE)
+            for name in programs:
+                for program in table()["groups"][name[1:]] if name[0] == "@" else [name]:
+                    found.setdefault(program, []).append((effect, reason or names, pattern))
+    return found
+
+
 def entry_of(section: str, program: str) -> str:
     """Return the entry that lists a program, such as its kind or a reason; empty if none does."""
     return _by_program(section).get(program, "")
@@ -36,7 +57,7 @@ def entry_of(section: str, program: str) -> str:
 
 def is_listed(program: str) -> bool:
     """Whether a program is known to the policy at all."""
-    named = any(entry_of(section, program) for section in ("outward", "denied", "asked"))
+    named = any(entry_of(section, program) for section in EFFECTS)
     return named or bool(entry_of("kinds", base_name(program))) or program in {"git", *table()["wrappers"]}
 
 

@@ -1,39 +1,78 @@
-"""Effects on other machines: programs that publish, deploy, send, or use a foreign database or index."""
+"""The effects of a command, and the decision about it.
+
+Effects on other machines come from programs that publish, deploy, send, or use a foreign database or package
+index.
+"""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+
+import attrs
+
+from gsd_core import Allow, Ask, Deny, Permission
 
 from .reading import known, shown, unescaped
-from .table import base_name, entry_of, is_in, only_help, table
-
-if TYPE_CHECKING:
-    from .findings import Findings
+from .table import base_name, entry_of, is_in, only_help, rules, table
 
 LOOPBACK = re.compile(
     r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
 )
-# Options and words that make a program send data: by name, and for all others, which are like curl.
-_SENDING = {
-    "wget": re.compile(r"--(?:post|body|method)"),
-    **dict.fromkeys(("http", "https", "xh"), re.compile(r"[\w-]+(?::?=|@)[^=]|POST|PUT|PATCH|DELETE")),
-}
-_SENDING_LIKE_CURL = re.compile(
-    r"-[a-zA-Z]*[dFT]$|-[dFT].|--(?:data|form|upload|json|post|body|url-query)|"
-    r"(?:-X=?|--request=?|--method=?)?(?:POST|PUT|PATCH|DELETE)$"
-)
-_DATABASE = re.compile(
-    r"\b(?:jdbc:)?(?:postgres|mysql|mariadb|mongodb|redis|cockroach|sqlserver|mssql|oracle|clickhouse|amqp)"
-    r"\w*(?:\+\w+)?://[^\s'\"]*"
-)
-_HOST = re.compile(r"(?:\b(?:host(?:addr)?|service)=|^--?(?:server|uri|url)=|^-h(?=[\w.-]{2}))([^\s']+)")
-_TEXT = re.compile(r"-[Hdw]$|--(?:header|data|json|write-out|form)\b")
+
+
+@attrs.define
+class Findings:
+    """The first reason for each effect of the command *source*; *commands* counts the commands in it.
+
+    Effects are ``change`` (in a read-only step), ``outward`` (on another machine, which a sandbox does not
+    prevent), and without a sandbox ``deny`` and ``ask``.
+    """
+
+    source: str
+    reasons: dict[str, str] = attrs.field(factory=dict[str, str])
+    commands: int = 0
+
+    def add(self, effect: str, reason: str) -> None:
+        """Add a reason; what is ``hidden`` until run time may be anything that the command mentions."""
+        if effect == "hidden":
+            effect = "ask"
+            if "outward" not in self.reasons and (found := mentioned(self.source)):
+                self.add("outward", f"it may have effects on other machines ({found})")
+        self.reasons.setdefault(effect, reason)
+
+    def object(self, objection: Deny | Ask | None) -> None:
+        """Add an objection to the use of a path."""
+        if objection:
+            self.add("deny" if isinstance(objection, Deny) else "ask", objection.reason)
+
+    def apply_rules(self, program: str, words: Sequence[str]) -> Set[str]:
+        """Add what the table's rules say about a program and its arguments; return the effects."""
+        lines = "\n".join(word.replace("\n", " ") for word in words)
+        here = is_in("connects", program) and any(LOOPBACK.match(word) for word in words)
+        found = rules().get(program) or rules().get(program.removesuffix("-cli"), ())
+        matching = [rule for rule in found if rule[2].search(lines) and not here]
+        for effect, reason, _ in matching:
+            self.add(effect, f"{words[0].partition('=')[0] if program == '=' else program}: {reason}")
+        bare = [word for word in words if word[:1] != "-"]
+        local = table()["local"].get(program, frozenset()) & {*bare[:1], *({*words} - {*bare})}
+        if local and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
+            reason = "it changes something outside the project, or cannot be undone"
+            self.add("ask", f"{program} {min(local)}: {reason}")
+        return {effect for effect, *_ in matching}
+
+    def decide(self, *, confined: bool, writable: bool) -> Permission:
+        """Return the decision; with a sandbox, only effects on other machines are asked about."""
+        found = self.reasons
+        if "change" in found and not writable:
+            return Deny(reason=f"this step is read-only: {found['change']}")
+        if "deny" in found and not confined:
+            return Deny(reason=found["deny"])
+        reason = found.get("outward") or ("" if confined else found.get("ask"))
+        return Ask(reason=reason) if reason else Allow()
 
 
 def check_outward(findings: Findings, program: str, words: Sequence[str]) -> None:
@@ -42,52 +81,42 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
         return
     options, pairs = table()["options"], [*pairwise(["", *words])]
     bare = [word for before, word in pairs if word[:1] not in "-+" and before not in options["values"]]
-    here = is_in("connects", program) and any(LOOPBACK.match(word) for word in bare)
-    if (reason := entry_of("outward", program.removesuffix("-cli"))) and not here:
-        findings.outward(f"{program}: {reason}")
     if verb := _publishes(program, bare, words):
-        findings.outward(f"{program} {shown(verb)}: it has effects on other machines")
+        findings.add("outward", f"{program} {shown(verb)}: it has effects on other machines")
     if is_in("downloaders", program):
-        sending = _SENDING.get(program, _SENDING_LIKE_CURL)
         remote = [
             word
             for before, word in pairs
-            if not _TEXT.match(word)
-            and (before not in options["curl"] or ("://" in word and not _TEXT.match(before)))
+            if not sign_of("option_with_text", word)
+            and (before not in options["curl"] or ("://" in word and not sign_of("option_with_text", before)))
             and not _is_local(word)
         ]
         hidden = any(not known(word) for before, word in pairs if before not in options["unsent"])
-        if remote and (hidden or any(sending.match(word) for word in words)):
-            findings.outward("it sends data to another machine")
-    elif is_in("sends", program) and not all(map(known, words)):
-        findings.outward("it sends what is known only at run time to another machine")
+        like = f"{program}_sends" if f"{program}_sends" in table()["code"] else "curl_sends"
+        if remote and (hidden or any(sign_of(like, word) for word in words)):
+            findings.add("outward", "it sends data to another machine")
     if is_in("databases", program):
         hosts = [word for before, word in pairs if before in options["hosts"]]
-        hosts += [word for word in bare if not known(word)]
-        hosts += [found for word in words for found in _HOST.findall(word)]
-        for host in hosts:
+        for host in [*hosts, *(word for word in bare if not known(word))]:
             check_address(findings, host)
+        for match in _signs("database_host").finditer("\n".join(words)):
+            check_address(findings, match[1])
     if not is_in("pattern_first", program) and entry_of("kinds", program) != "text":
-        for word in words:
-            check_database(findings, word)
+        check_database(findings, "\n".join(words))
     for before, word in pairs:
         option, _, value = word.partition("=")
+        if before in options["indexes"] and is_in("installers", program):
+            option, value = before, word
         if option in options["indexes"] and value:
             check_address(findings, value, index=True)
-        elif before == "-connect":
-            check_address(findings, word)
-        elif before in options["indexes"] and is_in("installers", program):
-            check_address(findings, word, index=True)
-    if program == "rsync" and any(re.match(r"[\w.@\x00-\x05-]{2,}:|rsync://", word) for word in words):
-        findings.outward("it connects to another machine")
 
 
 def check_database(findings: Findings, text: str) -> None:
-    """Ask about the URL of a database on another machine."""
-    if (match := _DATABASE.search(text)) and not _is_local(match[0]):
-        findings.outward(
-            f"it connects to a database on another machine ({shown(match[0].partition(':')[0])})"
-        )
+    """Ask about the URLs of databases on other machines."""
+    for match in _signs("database").finditer(text):
+        if not _is_local(match[0]):
+            scheme = shown(match[0].partition(":")[0])
+            findings.add("outward", f"it connects to a database on another machine ({scheme})")
 
 
 def check_runner(findings: Findings, words: Sequence[str]) -> None:
@@ -95,7 +124,7 @@ def check_runner(findings: Findings, words: Sequence[str]) -> None:
     for word in words:
         source = re.sub(r"^--[\w-]+=", "", word)
         if re.match(r"git\+|ssh:|git@|(?:github|gitlab|bitbucket|gist):|[\w.-]+/[\w.-]+#", source):
-            findings.outward(f"{shown(source)} is not a package of the default index")
+            findings.add("outward", f"{shown(source)} is not a package of the default index")
         elif "://" in source:
             check_address(findings, source, index=True)
 
@@ -106,9 +135,9 @@ def check_address(findings: Findings, address: str, *, index: bool = False) -> N
         host = re.sub(r"^\w*:?//|[/:].*$", "", address)
         _, name, domain = ["", "", *host.split(".")][-3:]
         if name not in table()["default_indexes"].get(domain, ()) and not _is_local(address):
-            findings.outward(f"packages from {shown(host)} are not those of the default index")
+            findings.add("outward", f"packages from {shown(host)} are not those of the default index")
     elif not _is_local(address if re.search("://|^/", address) else f"x://{address}"):
-        findings.outward("it connects to another machine")
+        findings.add("outward", "it connects to another machine")
 
 
 def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
@@ -121,33 +150,26 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
     named = table()["subcommands"].get(base_name(program), frozenset())
     if bare and bare[0] in cloud["harmless"] - named:
         return ""
-    options = [word for word in words if word.startswith("--")]
-    for word in bare if is_in("targets", program) else [*bare[:3], *options]:
+    named |= {"--push"} if is_in("containers", program) else frozenset()
+    targets = is_in("targets", program)
+    for place, word in enumerate(bare if targets else bare[:3]):
         first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
-        script = (
-            is_in("scripts", program)
-            and first in cloud["publishing"]
-            and word in (bare if is_in("targets", program) else bare[:2])
-        )
+        script = is_in("scripts", program) and first in cloud["publishing"] and (targets or place < 2)
         if word in named or (script and not cloud["checks"] & set(rest)):
             return word
-    return "--push" if is_in("containers", program) and "--push" in words else ""
+    return next((word for word in words if word[:2] == "--" and word in named), "")
 
 
 def _is_local(word: str) -> bool:
     """Whether a word is not an address, or an address of this machine."""
     if "://" in word:
         rest = word.partition("://")[2]
-        try:
-            host = urlsplit("//" + re.split(r"[\x00-\x05/?#]", rest)[0]).hostname or ""
-        except ValueError:
-            return False
         # `localhost$X` may be another host, and so may `localhost:$X@host`.
-        cut = re.match(r"[^/?#:]*[\x00-\x05]|[^/?#]*[\x00-\x05][^/?#]*@", rest)
-        return (bool(LOOPBACK.fullmatch(host)) or not rest.strip("/") or rest[0] == "/") and not cut
-    if re.fullmatch(rf"(?:{LOOPBACK.pattern})(?:[:/?].*)?|[-/:@{{\[%].*|\d*", word, re.DOTALL):
-        return True
-    return known(word) and not re.match(r"[\w-]+(?:\.[\w-]+)+(?:[:/?]|$)", word)
+        user = r"(?![^/?#]*[\x00-\x05][^/?#]*@)(?:[^/?#]*@)?+"
+        here = re.match(rf"{user}(?:{LOOPBACK.pattern})(?:[:/?#]|$)", rest, re.IGNORECASE)
+        return bool(here) or not rest.strip("/") or rest[0] == "/"
+    here = re.fullmatch(rf"(?:{LOOPBACK.pattern})(?:[:/?].*)?|[-/:@{{\[%].*|\d*", word, re.DOTALL)
+    return bool(here) or (known(word) and not re.match(r"[\w-]+(?:\.[\w-]+)+(?:[:/?]|$)", word))
 
 
 @cache
@@ -173,7 +195,7 @@ def mentioned(text: str) -> str:
     if match := _programs().search(plain):
         return match[0].strip(" ;&|(`'\"\n")
     tokens = set(re.findall(r"[\w.@:-]+", re.sub(r"['\"]", "", plain))) | set(re.findall(r"[\w-]+", plain))
-    for program, named in {**table()["subcommands"], "git": table()["git"]["outward"]}.items():
+    for program, named in table()["subcommands"].items():
         if program in tokens and (found := tokens & named):
             return f"{program} {min(found)}"
     publishes = {word for word in tokens if re.split(r"[:_-]", word)[0] in table()["cloud"]["publishing"]}
@@ -186,7 +208,7 @@ def mentioned(text: str) -> str:
 
 @cache
 def _signs(name: str) -> re.Pattern[str]:
-    return re.compile("|".join(sorted(table()["code"][name])), re.DOTALL)
+    return re.compile("|".join(sorted(table()["code"][name])), re.DOTALL | re.MULTILINE)
 
 
 def sends(code: str) -> bool:
