@@ -10,7 +10,7 @@ import click
 
 from gsd_core.errors import Conflict, NotFound, UserError
 from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
-from gsd_core.views.status import SCHEMA_VERSION, find_question, open_questions
+from gsd_core.views.status import find_question, open_questions
 
 from .commands import with_global_options
 from .global_options import global_options, global_options_of
@@ -65,7 +65,6 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     if as_json:
         print_json(
             {
-                "schema_version": SCHEMA_VERSION,
                 "question": question.id,
                 "words": answer.words,
                 "taken_by": holder.pid if holder else None,

@@ -119,31 +119,18 @@ def _repair(root: Path, editor: Editor | None, *, yes: bool, quiet: bool) -> lis
 
 
 def _json(issues: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
-    from gsd_core.planning.health import overall_status
-    from gsd_core.views.status import SCHEMA_VERSION
+    from gsd_core.planning.health import ISSUE, overall_status
 
     return {
-        "schema_version": SCHEMA_VERSION,
         "status": overall_status(issues),
-        "errors": [_issue_json(issue) for issue in issues if issue.severity == "error"],
-        "warnings": [_issue_json(issue) for issue in issues if issue.severity == "warning"],
-        "info": [_issue_json(issue) for issue in issues if issue.severity == "info"],
+        "errors": [ISSUE.dump(issue) for issue in issues if issue.severity == "error"],
+        "warnings": [ISSUE.dump(issue) for issue in issues if issue.severity == "warning"],
+        "info": [ISSUE.dump(issue) for issue in issues if issue.severity == "info"],
         "repairable_count": sum(issue.repairable for issue in issues),
         "repairs": [
             {"path": repair.path, "codes": list(repair.codes), "diff": repair.diff(), "applied": applied}
             for repair, applied in done
         ],
-    }
-
-
-def _issue_json(issue: HealthIssue) -> dict[str, Any]:
-    return {
-        "code": issue.code,
-        "path": issue.path,
-        "line": issue.line or None,
-        "message": issue.message,
-        "fix": issue.fix,
-        "repairable": issue.repairable,
     }
 
 

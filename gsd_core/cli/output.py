@@ -23,6 +23,7 @@ from rich.text import Text
 
 from gsd_core.model.counts import counted as counted
 from gsd_core.sanitize import safe_data, safe_text
+from gsd_core.serializer import SCHEMA_VERSION
 
 F = TypeVar("F")
 
@@ -59,11 +60,13 @@ def json_flag(command: F) -> F:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print *data* as JSON, sanitized and redacted, on one line unless stdout is a terminal.
+    """Print *data* with the version of its schema as JSON, sanitized and redacted.
 
-    JSON escapes control characters, but what reads it prints them as they were, as ``jq -r`` does.
+    It is on one line unless stdout is a terminal. JSON escapes control characters, but what reads it prints
+    them as they were, as ``jq -r`` does.
     """
-    click.echo(json.dumps(safe_data(data), indent=2 if sys.stdout.isatty() else None))
+    found = safe_data({"schema_version": SCHEMA_VERSION, **data})
+    click.echo(json.dumps(found, indent=2 if sys.stdout.isatty() else None))
 
 
 def print_line(line: str | Text = "", *, exact: bool = False) -> None:

@@ -32,7 +32,6 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """
     from gsd_core.hookspecs import gsd_panels
     from gsd_core.settings import bind_settings
-    from gsd_core.views.status import SCHEMA_VERSION
 
     from .plugin_loading import loaded_plugins
     from .project import project_root
@@ -54,7 +53,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         rows = [{"plugin": plugin, **panel} for plugin, panel in panels]
         failed = [{"plugin": plugin, "reason": reason} for plugin, reason in failures]
-        print_json({"schema_version": SCHEMA_VERSION, "panels": rows, "failures": failed})
+        print_json({"panels": rows, "failures": failed})
         return
     warn([reason for _, reason in failures])
     for plugin, shown in panels:

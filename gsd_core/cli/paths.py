@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from gsd_core.errors import GsdError
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import global_options, global_options_of
 from .help import Command, examples
@@ -55,7 +54,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
             {"name": name, "path": str(path) if path else None, "exists": bool(path and path.exists())}
             for name, path in found.items()
         ]
-        print_json({"schema_version": SCHEMA_VERSION, "paths": paths})
+        print_json({"paths": paths})
         return
     width = max(map(len, found))
     for name, path in found.items():

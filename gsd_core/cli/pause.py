@@ -12,7 +12,7 @@ import click
 
 from gsd_core.errors import ProjectError
 from gsd_core.sanitize import safe_text
-from gsd_core.views.status import SCHEMA_VERSION, Holder
+from gsd_core.views.status import Holder
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -68,7 +68,7 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
         if as_json:
             stopped = holder.pid if holder else None
             about = {"stopped": stopped, **about, "commit": done.commit or None}
-            print_json({"schema_version": SCHEMA_VERSION, **about})
+            print_json(about)
             return
         if holder:
             print_line(f"{'stopped' if now else 'paused'} the run (pid {holder.pid})")

@@ -9,7 +9,6 @@ import click
 
 from gsd_core.errors import Locked, UserError
 from gsd_core.sanitize import one_line
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -164,4 +163,4 @@ def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: b
 
 def _json(done: StoredEdit) -> dict[str, Any]:
     about = {key: done.edit.about[key] for key in ("phase", "name", "folder")}
-    return {"schema_version": SCHEMA_VERSION, **about, "commit": done.commit or None}
+    return {**about, "commit": done.commit or None}

@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from gsd_core.model.question import Asked, answer_command
-from gsd_core.views.status import SCHEMA_VERSION, open_questions, question_json
+from gsd_core.views.status import open_questions, question_json
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -35,7 +35,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     questions = open_questions(_state_now(ctx, project))
     if as_json:
         data = [question_json(asked, project.pending_answers, base_command(options)) for asked in questions]
-        print_json({"schema_version": SCHEMA_VERSION, "run": project.state.run or None, "questions": data})
+        print_json({"run": project.state.run or None, "questions": data})
         return
     if not questions:
         print_line("no open questions" if project.state.run else "no run yet, so no questions")

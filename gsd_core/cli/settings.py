@@ -12,7 +12,6 @@ import attrs
 import click
 
 from gsd_core.errors import ConfigError
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import global_options, global_options_of
 from .help import Command, Group, examples
@@ -64,7 +63,7 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
         raise unknown_setting(classes_of(loaded), prefix)
     if as_json:
         listed = [{"name": name, "value": value, "origin": source} for name, value, source in rows]
-        print_json({"schema_version": SCHEMA_VERSION, "settings": listed, "not_trusted": list(ignored)})
+        print_json({"settings": listed, "not_trusted": list(ignored)})
         return
     warn(f"not trusted, so it has no effect: {name}" for name in ignored)
     for name, value, source in rows:
@@ -112,7 +111,7 @@ def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: 
         warn([f"{name} has no effect until you trust the project: gsd trust"])
     shown = HIDDEN if metadata.get("secret") else checked
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "name": name, "value": shown, "path": str(path)})
+        print_json({"name": name, "value": shown, "path": str(path)})
     else:
         print_line(f"{path}: {name} = {json.dumps(shown, ensure_ascii=False)}")
 
@@ -146,7 +145,7 @@ def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> N
         hint = f"see where its value comes from: gsd settings show --origin {name}"
         raise ConfigError(f"{name} is not set in {path}", hint=hint)
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "name": name, "path": str(path)})
+        print_json({"name": name, "path": str(path)})
     else:
         print_line(f"{path}: {name} is no longer set")
 

@@ -6,7 +6,6 @@ import click
 
 from gsd_core.errors import Locked
 from gsd_core.sanitize import one_line
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command, Group, examples
@@ -48,14 +47,14 @@ def add(ctx: click.Context, text: tuple[str, ...], area: str, as_json: bool) -> 
 @click.pass_context
 def list_command(ctx: click.Context, area: str, as_json: bool) -> None:
     """List the pending todos."""
-    from gsd_core.planning.todos import pending_todos
+    from gsd_core.planning.todos import TODO, pending_todos
 
     from .project import planned_root
 
     found = pending_todos(planned_root(global_options_of(ctx)))
     todos = [todo for todo in found if not area or todo.area == area]
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "todos": [todo.to_json() for todo in todos]})
+        print_json({"todos": [*map(TODO.dump, todos)]})
     elif todos:
         rows = [(todo.id, todo.area, todo.severity, one_line(todo.title, 100)) for todo in todos]
         print_table(("id", "area", "severity", "title"), rows, {})
@@ -98,7 +97,7 @@ def _edit(options: GlobalOptions, asked: dict[str, str], words: tuple[str, ...],
             about = done.edit.about
             if as_json:
                 about = {**about, "commit": done.commit or None, "asked": False}
-                print_json({"schema_version": SCHEMA_VERSION, **about})
+                print_json(about)
                 return
             what = "completed" if "done" in asked else "added"
             pending = counted(about["pending"], "pending todo")

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gsd_core.views.status import SCHEMA_VERSION
-
 from .global_options import global_options, global_options_of
 from .help import Command, examples
 from .output import counted, json_flag, print_json, print_line, warn
@@ -70,7 +68,6 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
 
 def _json(trust: ProjectTrust) -> dict[str, Any]:
     return {
-        "schema_version": SCHEMA_VERSION,
         "project": str(trust.root),
         "trusted": not trust.new,
         "wants": [

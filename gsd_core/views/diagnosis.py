@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from .status import SCHEMA_VERSION
+from gsd_core.serializer import Serializer
 
 CheckState: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
 Section: TypeAlias = Literal["machine", "settings", "plugins", "agent", "security", "project", "leftovers"]
@@ -30,6 +30,9 @@ class Check:
     fix: str = ""
 
 
+CHECK = Serializer(Check, "section name state found fix?")
+
+
 def overall_state(checks: Iterable[Check]) -> CheckState:
     """Return the worst state; what was skipped counts as good."""
     states = {check.state for check in checks}
@@ -39,18 +42,8 @@ def overall_state(checks: Iterable[Check]) -> CheckState:
 def diagnosis_json(checks: Sequence[Check], project: str, fixed: Sequence[str]) -> dict[str, Any]:
     """Return the JSON of ``gsd doctor``; *fixed* are the descriptions of what ``--fix`` has done."""
     return {
-        "schema_version": SCHEMA_VERSION,
         "project": project,
         "state": overall_state(checks),
-        "checks": [
-            {
-                "section": check.section,
-                "name": check.name,
-                "state": check.state,
-                "found": check.found,
-                "fix": check.fix or None,
-            }
-            for check in checks
-        ],
+        "checks": [*map(CHECK.dump, checks)],
         "fixed": list(fixed),
     }
