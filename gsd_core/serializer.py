@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from operator import attrgetter
 from types import UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -90,13 +90,15 @@ def _plain(value: Any, serializer: Serializer | None) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _plain(each, serializer) for key, each in value.items()}
+        items = cast("Mapping[Any, Any]", value)
+        return {str(key): _plain(each, serializer) for key, each in items.items()}
     if isinstance(value, tuple | list):
-        return [_plain(each, serializer) for each in value]
+        return [_plain(each, serializer) for each in cast("list[Any]", value)]
     if serializer:
         return serializer.dump(value)
-    if attrs.has(type(value)):
-        return {field.name: _plain(getattr(value, field.name), None) for field in attrs.fields(type(value))}
+    kind: type[Any] = type(value)
+    if attrs.has(kind):
+        return {field.name: _plain(getattr(value, field.name), None) for field in attrs.fields(kind)}
     if isinstance(value, timedelta):
         return value.total_seconds()
     return value.isoformat() if isinstance(value, datetime) else str(value)

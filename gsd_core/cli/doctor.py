@@ -99,7 +99,7 @@ def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
     agents = (
         _guarded("agent", "agent", partial(project.check_agents, loaded, settings, root))
         if settings
-        else [Check(section="agent", name="agent", state="skipped", found="see settings")]
+        else [Check("agent", "agent", "skipped", "see settings")]
     )
     return [
         *checks,
@@ -170,8 +170,8 @@ def _problem(section: Section, name: str, error: Exception) -> Check:
     trouble = error if isinstance(error, GsdError) else machine_error(error)
     if trouble is None:
         text = f"this check failed, which is a bug in gsd: {type(error).__name__}: {error}"
-        return Check(section=section, name=name, state="problem", found=text)
-    return Check(section=section, name=name, state="problem", found=str(trouble), fix=trouble.hint)
+        return Check(section, name, "problem", text)
+    return Check(section, name, "problem", str(trouble), trouble.hint)
 
 
 def _fix(root: Path, fixed: list[str]) -> Iterator[Check]:

@@ -16,11 +16,12 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Check:
     """One check: *found* says what is there, *fix* what to do about it, with a command if there is one.
 
-    *problem*: a run cannot start, or cannot be relied on. *warning*: it can, with a disadvantage.
+    *problem*: a run cannot start, or cannot be relied on. *warning*: it can, with a disadvantage. The fields
+    are positional: each check is a row of a table.
     """
 
     section: Section
