@@ -90,13 +90,13 @@ def _plain(value: Any, serializer: Serializer | None) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value)
+        items = cast("dict[Any, Any]", value)
         return {str(key): _plain(each, serializer) for key, each in items.items()}
     if isinstance(value, tuple | list):
         return [_plain(each, serializer) for each in cast("list[Any]", value)]
     if serializer:
         return serializer.dump(value)
-    kind: type[Any] = type(value)
+    kind = cast("type[attrs.AttrsInstance]", type(value))
     if attrs.has(kind):
         return {field.name: _plain(getattr(value, field.name), None) for field in attrs.fields(kind)}
     if isinstance(value, timedelta):

@@ -13,28 +13,22 @@ from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
 from gsd_core.views.status import find_question, open_questions
 
 from .commands import with_global_options
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
     from .project import ProjectState
 
 
-@click.command(
+@gsd_command(
     "answer",
-    cls=Command,
-    epilog=examples(
-        "# Questions and their ids are listed by: gsd questions",
-        "gsd answer q-1a2b 2",
-        "gsd answer q-1a2b 'use PostgreSQL'",
-    ),
+    "# Questions and their ids are listed by: gsd questions",
+    "gsd answer q-1a2b 2",
+    "gsd answer q-1a2b 'use PostgreSQL'",
 )
-@global_options
 @json_flag
 @click.argument("question_id", metavar="ID")
 @click.argument("words", nargs=-1, metavar="[CHOICE or TEXT]...")
-@click.pass_context
 def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_json: bool) -> None:
     """Answer the question ID.
 

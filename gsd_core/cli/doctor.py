@@ -15,8 +15,7 @@ from gsd_core.exit_codes import ExitCode
 from gsd_core.views.diagnosis import SECTIONS, Check, Section, diagnosis_json, overall_state
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import can_show, counted, json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -29,11 +28,8 @@ ASCII_SIGNS = {"ok": "+", "warning": "!", "problem": "x", "skipped": "-"}
 STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "skipped": "dim"}
 
 
-@click.command("doctor", cls=Command, epilog=examples("gsd doctor", "gsd doctor --json"))
-@global_options
+@gsd_command("doctor", "gsd doctor", "gsd doctor --json", last=json_flag)
 @click.option("--fix", is_flag=True, help="remove what runs that were killed left behind")
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, fix: bool, as_json: bool) -> int:
     """Check the machine, the agent, the settings and the project, and say what to do about problems.
 

@@ -20,8 +20,7 @@ from rich.text import Text
 from gsd_core.errors import UserError
 from gsd_core.sanitize import one_line
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import (
     ASCII_SIGNS,
     OutputConsole,
@@ -83,17 +82,14 @@ class _Filter:
         )
 
 
-@click.command(
+@gsd_command(
     "log",
-    cls=Command,
-    epilog=examples(
-        "gsd log -n 20",
-        "gsd log --follow",
-        "gsd log --kind failure --since 1h",
-        "gsd log --phase 2 --kind activity",
-    ),
+    "gsd log -n 20",
+    "gsd log --follow",
+    "gsd log --kind failure --since 1h",
+    "gsd log --phase 2 --kind activity",
+    last=json_flag,
 )
-@global_options
 @click.option("--follow", "-f", is_flag=True, help="keep printing what is new until the run ends")
 @click.option("--phase", default="", metavar="PHASE", help="only this phase")
 @click.option(
@@ -110,8 +106,6 @@ class _Filter:
     "-n", "count", type=click.IntRange(min=0), default=None, metavar="N", help="only the last N entries"
 )
 @click.option("--no-pager", is_flag=True, help="print everything at once, without a pager")
-@json_flag
-@click.pass_context
 def command(
     ctx: click.Context,
     follow: bool,

@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import click
 from rich import box
@@ -25,7 +25,7 @@ from gsd_core.model.counts import counted as counted
 from gsd_core.sanitize import safe_data, safe_text
 from gsd_core.serializer import SCHEMA_VERSION
 
-F = TypeVar("F")
+from .global_options import json_flag as json_flag
 
 PIPE_WIDTH = 160
 MAX_TEXT_WIDTH = 100
@@ -51,12 +51,6 @@ LABEL_COLORS = {
     "done": "green",
 }
 ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
-
-
-def json_flag(command: F) -> F:
-    """Add ``--json`` to a command that only reads."""
-    option = click.option("--json", "as_json", is_flag=True, help="print JSON instead")
-    return option(command)  # type: ignore[type-var]  # click types decorators by their callable
 
 
 def print_json(data: Mapping[str, Any]) -> None:

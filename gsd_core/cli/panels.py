@@ -10,8 +10,7 @@ import click
 
 from gsd_core.sanitize import one_line, safe_text
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, print_table, styled, warn
 
 if TYPE_CHECKING:
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
 MAX_CELL = 300
 
 
-@click.command("panels", cls=Command, epilog=examples("gsd panels", "gsd panels --json"))
-@global_options
-@json_flag
-@click.pass_context
+@gsd_command("panels", "gsd panels", "gsd panels --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show what plugins have to say about the project.
 

@@ -9,15 +9,11 @@ import click
 
 from gsd_core.errors import GsdError
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 
-@click.command("paths", cls=Command, epilog=examples("gsd paths", "gsd paths --json"))
-@global_options
-@json_flag
-@click.pass_context
+@gsd_command("paths", "gsd paths", "gsd paths --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show where the journal, the logs, the settings, the caches and other files of gsd are.
 

@@ -12,8 +12,7 @@ from gsd_core.model.question import Asked, answer_command
 from gsd_core.views.status import open_questions, question_json
 
 from .commands import base_command, with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
     from .project import ProjectState
 
 
-@click.command("questions", cls=Command, epilog=examples("gsd questions", "gsd questions --json"))
-@global_options
-@json_flag
-@click.pass_context
+@gsd_command("questions", "gsd questions", "gsd questions --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the open questions, each with the command that answers it."""
     from .project import load

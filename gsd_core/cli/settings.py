@@ -13,8 +13,8 @@ import click
 
 from gsd_core.errors import ConfigError
 
-from .global_options import global_options, global_options_of
-from .help import Command, Group, examples
+from .global_options import global_options_of, gsd_command
+from .help import Group, examples
 from .output import json_flag, print_json, print_line, styled, warn
 
 if TYPE_CHECKING:
@@ -34,12 +34,9 @@ def command() -> None:
     """Show the settings and where they come from, or change one."""
 
 
-@click.command("show", cls=Command, epilog=examples("gsd settings show", "gsd settings show run --origin"))
+@gsd_command("show", "gsd settings show", "gsd settings show run --origin", last=json_flag)
 @click.argument("prefix", default="", required=False)
-@global_options
 @click.option("--origin", is_flag=True, help="also show where each value comes from")
-@json_flag
-@click.pass_context
 def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
     """Show the settings of a run that would start now, all or those that begin with PREFIX (run.model).
 
@@ -73,17 +70,12 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
         print_line(line.append_text(styled(f"  # {source}", "dim")) if origin else line)
 
 
-@click.command(
-    "set",
-    cls=Command,
-    epilog=examples("gsd settings set run.depth quick", "gsd settings set --user limits.idle 20m"),
+@gsd_command(
+    "set", "gsd settings set run.depth quick", "gsd settings set --user limits.idle 20m", last=json_flag
 )
 @click.argument("name")
 @click.argument("value")
-@global_options
 @click.option("--user", is_flag=True, help="in your own settings, for all projects, instead of the project's")
-@json_flag
-@click.pass_context
 def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: bool) -> None:
     """Set NAME (such as run.model) to VALUE in the project's gsd.toml.
 
@@ -116,16 +108,9 @@ def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: 
         print_line(f"{path}: {name} = {json.dumps(shown, ensure_ascii=False)}")
 
 
-@click.command(
-    "unset",
-    cls=Command,
-    epilog=examples("gsd settings unset run.depth", "gsd settings unset --user limits.idle"),
-)
+@gsd_command("unset", "gsd settings unset run.depth", "gsd settings unset --user limits.idle", last=json_flag)
 @click.argument("name")
-@global_options
 @click.option("--user", is_flag=True, help="in your own settings, for all projects, instead of the project's")
-@json_flag
-@click.pass_context
 def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> None:
     """Remove NAME (such as run.model) from the project's gsd.toml.
 

@@ -10,16 +10,12 @@ import click
 from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
 
 
-@click.command("stop", cls=Command, epilog=examples("gsd stop", "gsd stop s3"))
+@gsd_command("stop", "gsd stop", "gsd stop s3", last=json_flag)
 @click.argument("session", required=False, default="")
-@global_options
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, session: str, as_json: bool) -> None:
     """Ask the active run to stop, or SESSION, wherever its project is.
 

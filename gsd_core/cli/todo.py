@@ -7,8 +7,8 @@ import click
 from gsd_core.errors import Locked
 from gsd_core.sanitize import one_line
 
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, Group, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
+from .help import Group, examples
 from .output import counted, json_flag, print_json, print_line, print_table
 
 
@@ -24,12 +24,9 @@ def command() -> None:
     """
 
 
-@click.command("add", cls=Command)
+@gsd_command("add", last=json_flag)
 @click.argument("text", nargs=-1, required=True)
-@global_options
 @click.option("--area", metavar="AREA", default="", help="such as api, ui or docs (default: general)")
-@json_flag
-@click.pass_context
 def add(ctx: click.Context, text: tuple[str, ...], area: str, as_json: bool) -> None:
     """Capture TEXT as a todo for later.
 
@@ -40,11 +37,8 @@ def add(ctx: click.Context, text: tuple[str, ...], area: str, as_json: bool) -> 
     _edit(global_options_of(ctx), asked, words, as_json=as_json)
 
 
-@click.command("list", cls=Command)
-@global_options
+@gsd_command("list", last=json_flag)
 @click.option("--area", metavar="AREA", default="", help="only those of this area")
-@json_flag
-@click.pass_context
 def list_command(ctx: click.Context, area: str, as_json: bool) -> None:
     """List the pending todos."""
     from gsd_core.planning.todos import TODO, pending_todos
@@ -62,11 +56,8 @@ def list_command(ctx: click.Context, area: str, as_json: bool) -> None:
         print_line("no pending todos" + (f" in area {area!r}" if area else ""))
 
 
-@click.command("done", cls=Command)
+@gsd_command("done", last=json_flag)
 @click.argument("id_", metavar="ID")
-@global_options
-@json_flag
-@click.pass_context
 def done(ctx: click.Context, id_: str, as_json: bool) -> None:
     """Complete a todo: move it to .planning/todos/completed.
 
