@@ -64,14 +64,8 @@ def execute(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
     """
-    start(
-        ctx,
-        None,
-        resume=False,
-        given=given,
-        asked=partial(execute_steps, phase=phase),
-        words=(normal_phase(phase),),
-    )
+    asked = partial(execute_steps, phase=phase)
+    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase),))
 
 
 @gsd_command(
@@ -83,14 +77,8 @@ def verify(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     What a person checked before and passed is not asked again. An unfinished run stays where it is.
     """
-    start(
-        ctx,
-        None,
-        resume=False,
-        given=given,
-        asked=partial(verify_step, phase=phase),
-        words=(normal_phase(phase),),
-    )
+    asked = partial(verify_step, phase=phase)
+    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase),))
 
 
 @gsd_command("debug", "gsd debug 'the list is empty after a restart'", last=start_options, cls=StepCommand)

@@ -150,17 +150,16 @@ PHASE_ENTRY = Serializer(
 )
 
 
+_BEGUN = ("running", "parked", "result", "waiting")
+
+
 def _plan_status(details: Details, plan: Plan) -> str:
     if plan.summary:
         return "completed"
     records = details.executions.get(plan.id, ())
     if any(record.status == "failed" for record in records):
         return "failed"
-    return "in_progress" if any(_has_begun(record) for record in records) else "pending"
-
-
-def _has_begun(record: StepRecord) -> bool:
-    return record.status in ("running", "parked", "result", "waiting")
+    return "in_progress" if any(record.status in _BEGUN for record in records) else "pending"
 
 
 @attrs.frozen(kw_only=True)

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from gsd_core import Gap, Plan, StepRequest
-from gsd_core.errors import PlanningError
+from gsd_core import Gap, Plan, PlanningError, StepRequest
 from gsd_core.planning.check import Issue, check_plans, check_serves
 from gsd_core.planning.context import read_decisions, uncovered
 from gsd_core.planning.plan import render_plan
