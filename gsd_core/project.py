@@ -229,3 +229,10 @@ def output_schema(name: str) -> dict[str, Any]:
     from gsd_core.views.schemas import schema_of
 
     return schema_of(name)
+
+
+def detail_schema(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a part of :class:`ProjectDetails`, such as a ``phase`` or a ``commit``."""
+    from gsd_core.views.schemas import DETAILS
+
+    return DETAILS[name]

@@ -38,11 +38,12 @@ from gsd_core.sanitize import safe_text
 from gsd_core.views.cost import Grouping, calls_of, report_json
 from gsd_core.views.planning import requirements_json
 from gsd_core.views.project_details import (
+    ANSWERED,
+    COMMIT,
+    STATEMENT,
     CommitDone,
     Details,
     PhaseTexts,
-    answered_json,
-    commit_json,
     commits_of,
     phase_details,
     phases_json,
@@ -181,16 +182,12 @@ class ProjectDetails:
         """Return the requirements with their evidence, and the statements of the idea that they cite."""
         planning = await asyncio.to_thread(self._planning)
         rows = requirements_json(await trace_all(self._root, planning))
-        statements = [
-            {"id": one.id, "text": one.text, "line": one.line, "heading": one.heading}
-            for one in planning.statements
-        ]
-        return {**rows, "statements": statements}
+        return {**rows, "statements": [*map(STATEMENT.dump, planning.statements)]}
 
     async def commits(self, phase: str = "") -> list[dict[str, Any]]:
         """Return the commits of the last run, oldest first; those of one *phase* if it is named."""
         found = await asyncio.to_thread(self._commits)
-        listed = [commit_json(commit) for commit in found]
+        listed = [COMMIT.dump(commit) for commit in found]
         return [commit for commit in listed if not phase or commit["phase"] == phase]
 
     async def commit(self, sha: str) -> dict[str, Any]:
@@ -212,7 +209,7 @@ class ProjectDetails:
         # The last line may be cut within a secret, which would no longer be recognized.
         patch = safe_text(start.rpartition("\n")[0] if is_cut else start)
         return {
-            **commit_json(known),
+            **COMMIT.dump(known),
             "patch": patch[:MAX_PATCH],
             "truncated": is_cut or len(patch) > MAX_PATCH,
         }
@@ -227,8 +224,9 @@ class ProjectDetails:
         try:
             for commit in await Git(self._root).trailed():
                 if commit.sha.startswith(sha):
-                    about = {"subject": commit.subject, "step": commit.step, "task": commit.task}
-                    return CommitDone(sha=commit.sha, **about)
+                    return CommitDone(
+                        sha=commit.sha, subject=commit.subject, step=commit.step, task=commit.task
+                    )
             planning = await asyncio.to_thread(self._planning)
             for phase in await traced_phases(self._root, planning.phases):
                 for plan, names in phase.commits.items():
@@ -255,7 +253,7 @@ class ProjectDetails:
     async def answered(self) -> list[dict[str, Any]]:
         """Return the questions of the last run that are answered, and who answered them."""
         summary = await asyncio.to_thread(self._summary)
-        return [answered_json(one) for one in summary.decisions if one.answer is not None]
+        return [ANSWERED.dump(one) for one in summary.decisions if one.answer is not None]
 
     async def lines(self, path: str, first: int, last: int) -> dict[str, Any]:
         """Return lines of a file of the project, sanitized and redacted; the first line is 1."""

@@ -10,31 +10,25 @@ import click
 
 from gsd_core.errors import Conflict, NotFound, UserError
 from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
-from gsd_core.views.status import SCHEMA_VERSION, find_question, open_questions
+from gsd_core.views.status import find_question, open_questions
 
 from .commands import with_global_options
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
     from .project import ProjectState
 
 
-@click.command(
+@gsd_command(
     "answer",
-    cls=Command,
-    epilog=examples(
-        "# Questions and their ids are listed by: gsd questions",
-        "gsd answer q-1a2b 2",
-        "gsd answer q-1a2b 'use PostgreSQL'",
-    ),
+    "# Questions and their ids are listed by: gsd questions",
+    "gsd answer q-1a2b 2",
+    "gsd answer q-1a2b 'use PostgreSQL'",
 )
-@global_options
 @json_flag
 @click.argument("question_id", metavar="ID")
 @click.argument("words", nargs=-1, metavar="[CHOICE or TEXT]...")
-@click.pass_context
 def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_json: bool) -> None:
     """Answer the question ID.
 
@@ -65,7 +59,6 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     if as_json:
         print_json(
             {
-                "schema_version": SCHEMA_VERSION,
                 "question": question.id,
                 "words": answer.words,
                 "taken_by": holder.pid if holder else None,

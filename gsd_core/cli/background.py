@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from gsd_core.errors import ConfigError, PluginError, UserError
 from gsd_core.hookspecs import gsd_session_host
 from gsd_core.model.session import Session, SessionHost, SessionRequest
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .output import print_json, print_line
 
@@ -57,7 +56,7 @@ def start_session(
         )
     )
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "session": session.as_json()})
+        print_json({"session": session.as_json()})
         return 0
     state = f"slot {session.slot}" if session.slot else session.reason or "queued"
     print_line(f"started session {session.id} ({state})")

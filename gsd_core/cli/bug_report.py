@@ -12,8 +12,7 @@ import click
 from gsd_core.errors import GsdError
 from gsd_core.sanitize import safe_text
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 
 if TYPE_CHECKING:
     from .global_options import GlobalOptions
@@ -22,10 +21,8 @@ PRIVATE = {"git identity": "known", "git hooks": "some"}
 """What checks found that a report need not say of its author, and what it says instead."""
 
 
-@click.command("bug-report", cls=Command, epilog=examples("gsd bug-report"))
-@global_options
+@gsd_command("bug-report", "gsd bug-report")
 @click.option("--records", type=click.IntRange(min=0), default=30, metavar="N", help="how much of the log")
-@click.pass_context
 def command(ctx: click.Context, records: int) -> None:
     """Print a text for a bug report: versions, the results of gsd doctor, and the end of the log.
 

@@ -10,8 +10,7 @@ import click
 
 from gsd_core.sanitize import one_line
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import console, json_flag, print_json, print_line, print_table, styled
 
 if TYPE_CHECKING:
@@ -25,14 +24,11 @@ NARROW = 70
 """Below this width, the columns that the sum of tokens consists of are left out."""
 
 
-@click.command("cost", cls=Command, epilog=examples("gsd cost", "gsd cost --by model --all"))
-@global_options
+@gsd_command("cost", "gsd cost", "gsd cost --by model --all", last=json_flag)
 @click.option(
     "--by", type=click.Choice(GROUPINGS), default="phase", help="how to group the calls (default: phase)"
 )
 @click.option("--all", "all_runs", is_flag=True, help="all runs of the project, not only the last one")
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> None:
     """Show the cost of the last run: dollars, tokens and agent calls, and what is left of the budget.
 

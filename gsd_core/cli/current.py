@@ -21,7 +21,7 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.planning.workstreams import PLANNING
 from gsd_core.run.preflight import kept_idea
 from gsd_core.run.snapshot import full_snapshot, read_project, snapshot_of
-from gsd_core.run.step_types import StepTypes, collect_step_types
+from gsd_core.run.step_types import collect_step_types
 from gsd_core.settings import Layer, RunSettings, bind_settings, resolve
 
 from .options import classes_of, parse_phases
@@ -70,25 +70,6 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
         state = attrs.evolve(state, options=options, lifecycle=options)
     loaded = loaded_plugins(ctx, with_trusted_ones=True)
     types = collect_step_types(loaded.hooks)
-    snapshot = _snapshot(loaded, types, state, planning, settings, typed, root)
-    return Current(
-        planning=planning,
-        snapshot=snapshot,
-        state=state,
-        titles={one.kind: one.title for _, one in types.types},
-        missing=tuple(_missing(loaded)),
-    )
-
-
-def _snapshot(
-    loaded: Loaded,
-    types: StepTypes,
-    state: State,
-    planning: Planning,
-    settings: RunSettings,
-    typed: Layer,
-    root: Path,
-) -> Snapshot:
     idea = kept_idea(root)
     try:
         values = settings_without_run(loaded, root, typed).values
@@ -97,7 +78,7 @@ def _snapshot(
         warn([f"the settings of plugins are invalid, so their defaults count: {error}"])
         values = resolve(classes_of(loaded), []).values
     with bind_settings(values):
-        return asyncio.run(
+        snapshot = asyncio.run(
             full_snapshot(
                 state,
                 planning,
@@ -109,6 +90,13 @@ def _snapshot(
                 hooks=loaded.hooks,
             )
         )
+    return Current(
+        planning=planning,
+        snapshot=snapshot,
+        state=state,
+        titles={one.kind: one.title for _, one in types.types},
+        missing=tuple(_missing(loaded)),
+    )
 
 
 def _missing(loaded: Loaded) -> list[str]:

@@ -13,8 +13,7 @@ import click
 from gsd_core.errors import ConfigError, ProjectError
 
 from .commands import base_command
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import print_line, wrapped
 
 if TYPE_CHECKING:
@@ -25,11 +24,9 @@ if TYPE_CHECKING:
 IDEA = "greeter.md"
 
 
-@click.command("demo", cls=Command, epilog=examples("gsd demo", "gsd demo my-demo --yes"))
+@gsd_command("demo", "gsd demo", "gsd demo my-demo --yes")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
-@global_options
 @click.option("--yes", is_flag=True, help="take the recommended answer instead of asking")
-@click.pass_context
 def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
     """Try gsd in a new folder, without an account: a rehearsal with a scripted model.
 

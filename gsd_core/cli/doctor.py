@@ -15,8 +15,7 @@ from gsd_core.exit_codes import ExitCode
 from gsd_core.views.diagnosis import SECTIONS, Check, Section, diagnosis_json, overall_state
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import can_show, counted, json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -29,11 +28,8 @@ ASCII_SIGNS = {"ok": "+", "warning": "!", "problem": "x", "skipped": "-"}
 STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "skipped": "dim"}
 
 
-@click.command("doctor", cls=Command, epilog=examples("gsd doctor", "gsd doctor --json"))
-@global_options
+@gsd_command("doctor", "gsd doctor", "gsd doctor --json", last=json_flag)
 @click.option("--fix", is_flag=True, help="remove what runs that were killed left behind")
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, fix: bool, as_json: bool) -> int:
     """Check the machine, the agent, the settings and the project, and say what to do about problems.
 
@@ -99,7 +95,7 @@ def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
     agents = (
         _guarded("agent", "agent", partial(project.check_agents, loaded, settings, root))
         if settings
-        else [Check(section="agent", name="agent", state="skipped", found="see settings")]
+        else [Check("agent", "agent", "skipped", "see settings")]
     )
     return [
         *checks,
@@ -170,8 +166,8 @@ def _problem(section: Section, name: str, error: Exception) -> Check:
     trouble = error if isinstance(error, GsdError) else machine_error(error)
     if trouble is None:
         text = f"this check failed, which is a bug in gsd: {type(error).__name__}: {error}"
-        return Check(section=section, name=name, state="problem", found=text)
-    return Check(section=section, name=name, state="problem", found=str(trouble), fix=trouble.hint)
+        return Check(section, name, "problem", text)
+    return Check(section, name, "problem", str(trouble), trouble.hint)
 
 
 def _fix(root: Path, fixed: list[str]) -> Iterator[Check]:

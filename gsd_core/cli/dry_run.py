@@ -20,7 +20,6 @@ from gsd_core.sanitize import one_line
 from gsd_core.settings import CORE_SECTIONS, RunSettings, bind_settings
 from gsd_core.views.next import describe_due, state_when_resumed
 from gsd_core.views.sentences import describe_work, what_follows
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .output import print_line
 
@@ -44,7 +43,6 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     titles = {one.kind: one.title for _, one in types.types}
     work = due(now)
     return {
-        "schema_version": SCHEMA_VERSION,
         "project": str(request.root),
         "new_folder": new,
         "idea": request.idea and {"name": request.idea.name, "sha256": request.idea.sha256},

@@ -156,7 +156,6 @@ def ask_run(
     """
     from gsd_core.files import read_below, write_below
     from gsd_core.journal.inbox import put
-    from gsd_core.views.status import SCHEMA_VERSION
 
     from .project import holder_of, journal_path
 
@@ -172,7 +171,7 @@ def ask_run(
     write_below(path.parent, REQUEST, text.encode(), mode=0o600)
     put(path, kind, asked, by=getpass.getuser(), key=key)
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "asked": True, "pid": holder.pid})
+        print_json({"asked": True, "pid": holder.pid})
     else:
         print_line(f"the active run (pid {holder.pid}) {what} after its current step")
         print_line(with_global_options("follow it with: gsd log --follow", options))

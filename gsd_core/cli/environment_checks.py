@@ -32,16 +32,11 @@ def check_python() -> Iterator[Check]:
     """Yield the versions, and whether paths outside of ASCII can be used."""
     version = platform.python_version()
     found = f"gsd {__version__}, Python {version} ({sys.executable or 'unknown path'}), {platform.platform()}"
-    yield Check(section="machine", name="python", state="ok", found=found)
+    yield Check("machine", "python", "ok", found)
     encoding = sys.getfilesystemencoding()
     if encoding.lower().replace("-", "") != "utf8":
-        yield Check(
-            section="machine",
-            name="encoding",
-            state="warning",
-            found=f"the names of files are encoded as {encoding}: others than ASCII cannot be used",
-            fix="export LC_ALL=C.UTF-8",
-        )
+        found = f"the names of files are encoded as {encoding}: others than ASCII cannot be used"
+        yield Check("machine", "encoding", "warning", found, "export LC_ALL=C.UTF-8")
 
 
 def check_git(root: Path) -> Iterator[Check]:
@@ -50,17 +45,12 @@ def check_git(root: Path) -> Iterator[Check]:
     git = Command(root=root)
     check_version(git)
     version = git("version").removeprefix("git version ")
-    yield Check(section="machine", name="git", state="ok", found=f"{version} ({find_program('git', root)})")
+    yield Check("machine", "git", "ok", f"{version} ({find_program('git', root)})")
     if who := identity(git):
-        yield Check(section="machine", name="git identity", state="ok", found=who)
+        yield Check("machine", "git identity", "ok", who)
     else:
-        yield Check(
-            section="machine",
-            name="git identity",
-            state="problem",
-            found="git does not know your name and email, so it cannot commit",
-            fix=IDENTITY_FIX,
-        )
+        found = "git does not know your name and email, so it cannot commit"
+        yield Check("machine", "git identity", "problem", found, IDENTITY_FIX)
 
 
 def check_repository(root: Path) -> Iterator[Check]:
@@ -68,7 +58,7 @@ def check_repository(root: Path) -> Iterator[Check]:
     git = Command(root=root)
     if not is_repository(git):
         found = f"{root} is not in a git repository; a new project gets one"
-        yield Check(section="project", name="repository", state="skipped", found=found)
+        yield Check("project", "repository", "skipped", found)
         return
     asynchronous = Git(root)
     branch = asyncio.run(asynchronous.branch())
@@ -81,13 +71,13 @@ def check_repository(root: Path) -> Iterator[Check]:
     elif name := asyncio.run(asynchronous.operation()):
         state, found = "problem", f"a git {name} is in progress"
         fix = "git bisect reset" if name == "bisect" else f"git {name} --continue, or git {name} --abort"
-    yield Check(section="project", name="repository", state=state, found=found, fix=fix)
+    yield Check("project", "repository", state, found, fix)
     if git("config", "--get", "--type=bool", "--default=false", "commit.gpgSign") == "true":
         found = "git signs commits: a key that asks for a passphrase stops an unattended run"
-        yield Check(section="project", name="signed commits", state="ok", found=found)
+        yield Check("project", "signed commits", "ok", found)
     if hooks := sorted(_hooks(places(git).hooks)):
         found = f"run at commits, in the sandbox if there is one: {', '.join(hooks)}"
-        yield Check(section="project", name="git hooks", state="ok", found=found)
+        yield Check("project", "git hooks", "ok", found)
 
 
 def check_file_system(root: Path) -> Iterator[Check]:
@@ -95,9 +85,7 @@ def check_file_system(root: Path) -> Iterator[Check]:
     kind = file_system_type(root) or "unknown type"
     folder = git_common_dir(root)
     if folder is None:
-        yield Check(
-            section="project", name="file system", state="skipped", found=f"{kind}; no repository here"
-        )
+        yield Check("project", "file system", "skipped", f"{kind}; no repository here")
         return
     able = try_out(folder)
     missing = [
@@ -110,43 +98,28 @@ def check_file_system(root: Path) -> Iterator[Check]:
         if not works
     ]
     if missing:
-        yield Check(
-            section="project",
-            name="file system",
-            state="problem" if not (able.locks and able.exclusive) else "warning",
-            found=f"{kind} without {', '.join(missing)}",
-            fix="move the repository to a local disk",
-        )
+        found = f"{kind} without {', '.join(missing)}"
+        fix = "move the repository to a local disk"
+        state: CheckState = "problem" if not (able.locks and able.exclusive) else "warning"
+        yield Check("project", "file system", state, found, fix)
         return
     case = "" if able.case_sensitive else ", does not distinguish upper and lower case"
     if kind in NETWORK:
-        yield Check(
-            section="project",
-            name="file system",
-            state="warning",
-            found=f"{kind}{case}: a run on another machine may not see this one's lock, and git is slow",
-            fix="move the repository to a local disk",
-        )
+        found = f"{kind}{case}: a run on another machine may not see this one's lock, and git is slow"
+        yield Check("project", "file system", "warning", found, "move the repository to a local disk")
         return
     ignores = Command(root=root)("config", "--get", "--type=bool", "--default=false", "core.ignoreCase")
     if not able.case_sensitive and ignores != "true":
-        yield Check(
-            section="project",
-            name="file system",
-            state="warning",
-            found=f"{kind}{case}, but git expects that it does",
-            fix="git config core.ignoreCase true",
-        )
+        found = f"{kind}{case}, but git expects that it does"
+        yield Check("project", "file system", "warning", found, "git config core.ignoreCase true")
         return
-    yield Check(
-        section="project", name="file system", state="ok", found=f"{kind}{case}, with symlinks and locks"
-    )
+    yield Check("project", "file system", "ok", f"{kind}{case}, with symlinks and locks")
 
 
 def check_temporary() -> Iterator[Check]:
     """Yield whether there is a folder for temporary files outside of the project."""
     check_temporary_folder()
-    yield Check(section="machine", name="temporary files", state="ok", found=tempfile.gettempdir())
+    yield Check("machine", "temporary files", "ok", tempfile.gettempdir())
 
 
 def check_own_folder() -> Iterator[Check]:
@@ -160,15 +133,11 @@ def check_own_folder() -> Iterator[Check]:
     except OSError:
         pass
     else:
-        yield Check(section="machine", name="state folder", state="ok", found=str(folder.parent))
+        yield Check("machine", "state folder", "ok", str(folder.parent))
         return
-    yield Check(
-        section="machine",
-        name="state folder",
-        state="warning",
-        found=f"{folder.parent} cannot be written, so gsd cannot remember what you trust",
-        fix="make it writable, or set GSD_STATE_DIR to another folder",
-    )
+    found = f"{folder.parent} cannot be written, so gsd cannot remember what you trust"
+    fix = "make it writable, or set GSD_STATE_DIR to another folder"
+    yield Check("machine", "state folder", "warning", found, fix)
 
 
 def check_space(
@@ -191,7 +160,7 @@ def check_space(
             state = "warning" if state == "ok" else state
             found += f", room for {status.f_favail} more files only"
         fix = "" if state == "ok" else f"free some space there; what uses it: du -xh {near} | sort -h | tail"
-        yield Check(section="machine", name="disk", state=state, found=found, fix=fix)
+        yield Check("machine", "disk", state, found, fix)
 
 
 def _nearest(path: Path) -> Path:

@@ -13,8 +13,7 @@ import click
 
 from gsd_core.sanitize import one_line, safe_text
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled, warn
 
 if TYPE_CHECKING:
@@ -27,17 +26,14 @@ if TYPE_CHECKING:
     from .project_trust import ProjectTrust
 
 
-@click.command(
+@gsd_command(
     "gaps",
-    cls=Command,
-    epilog=examples(
-        "gsd gaps 2",
-        "gsd gaps 2 --run-checks",
-        "# Try a detector while you write it.",
-        "gsd gaps 2 --only my_detector --watch --trust",
-    ),
+    "gsd gaps 2",
+    "gsd gaps 2 --run-checks",
+    "# Try a detector while you write it.",
+    "gsd gaps 2 --only my_detector --watch --trust",
+    last=json_flag,
 )
-@global_options
 @click.argument("phase")
 @click.option(
     "--only",
@@ -55,8 +51,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="trust the project's own plugins, settings and commands; with --watch, after each change as well",
 )
-@json_flag
-@click.pass_context
 def command(
     ctx: click.Context,
     phase: str,

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import attrs
 import click
 
+from .help import Command, examples
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -115,3 +117,27 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="print lines only: no colors, no live view, no menus",
     ),
 )
+
+
+def json_flag(command: F) -> F:
+    """Add ``--json`` to a command that only reads."""
+    return click.option("--json", "as_json", is_flag=True, help="print JSON instead")(command)
+
+
+def gsd_command(
+    name: str, *lines: str, last: Callable[[Any], Any] | None = None, cls: type[click.Command] = Command
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function that takes its context and its own parameters; *lines* are examples.
+
+    It gets the global options before its own ones, and those of *last* after them, such as :func:`json_flag`.
+    """
+
+    def decorate(function: Any) -> click.Command:
+        params: list[click.Parameter] = getattr(function, "__click_params__", [])
+        function.__click_params__ = []
+        command = last(function) if last else function
+        command.__click_params__ += params
+        epilog = examples(*lines) if lines else None
+        return click.command(name, cls=cls, epilog=epilog)(global_options(click.pass_context(command)))
+
+    return decorate

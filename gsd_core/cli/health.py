@@ -14,8 +14,7 @@ import click
 from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -26,12 +25,9 @@ if TYPE_CHECKING:
 STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
-@click.command("health", cls=Command, epilog=examples("gsd health", "gsd health --repair"))
-@global_options
+@gsd_command("health", "gsd health", "gsd health --repair", last=json_flag)
 @click.option("--repair", is_flag=True, help="show each possible repair as a diff, and ask before writing it")
 @click.option("-y", "--yes", is_flag=True, help="with --repair: write without asking")
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     """Check .planning/ and the journal, and repair some of the files.
 
@@ -119,31 +115,18 @@ def _repair(root: Path, editor: Editor | None, *, yes: bool, quiet: bool) -> lis
 
 
 def _json(issues: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
-    from gsd_core.planning.health import overall_status
-    from gsd_core.views.status import SCHEMA_VERSION
+    from gsd_core.planning.health import ISSUE, overall_status
 
     return {
-        "schema_version": SCHEMA_VERSION,
         "status": overall_status(issues),
-        "errors": [_issue_json(issue) for issue in issues if issue.severity == "error"],
-        "warnings": [_issue_json(issue) for issue in issues if issue.severity == "warning"],
-        "info": [_issue_json(issue) for issue in issues if issue.severity == "info"],
+        "errors": [ISSUE.dump(issue) for issue in issues if issue.severity == "error"],
+        "warnings": [ISSUE.dump(issue) for issue in issues if issue.severity == "warning"],
+        "info": [ISSUE.dump(issue) for issue in issues if issue.severity == "info"],
         "repairable_count": sum(issue.repairable for issue in issues),
         "repairs": [
             {"path": repair.path, "codes": list(repair.codes), "diff": repair.diff(), "applied": applied}
             for repair, applied in done
         ],
-    }
-
-
-def _issue_json(issue: HealthIssue) -> dict[str, Any]:
-    return {
-        "code": issue.code,
-        "path": issue.path,
-        "line": issue.line or None,
-        "message": issue.message,
-        "fix": issue.fix,
-        "repairable": issue.repairable,
     }
 
 

@@ -21,8 +21,7 @@ from gsd_core.errors import UserError
 from gsd_core.own_process import data_output
 from gsd_core.sanitize import one_line
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import (
     ASCII_SIGNS,
     OutputConsole,
@@ -84,17 +83,14 @@ class _Filter:
         )
 
 
-@click.command(
+@gsd_command(
     "log",
-    cls=Command,
-    epilog=examples(
-        "gsd log -n 20",
-        "gsd log --follow",
-        "gsd log --kind failure --since 1h",
-        "gsd log --phase 2 --kind activity",
-    ),
+    "gsd log -n 20",
+    "gsd log --follow",
+    "gsd log --kind failure --since 1h",
+    "gsd log --phase 2 --kind activity",
+    last=json_flag,
 )
-@global_options
 @click.option("--follow", "-f", is_flag=True, help="keep printing what is new until the run ends")
 @click.option("--phase", default="", metavar="PHASE", help="only this phase")
 @click.option(
@@ -111,8 +107,6 @@ class _Filter:
     "-n", "count", type=click.IntRange(min=0), default=None, metavar="N", help="only the last N entries"
 )
 @click.option("--no-pager", is_flag=True, help="print everything at once, without a pager")
-@json_flag
-@click.pass_context
 def command(
     ctx: click.Context,
     follow: bool,

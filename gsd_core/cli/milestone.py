@@ -8,7 +8,7 @@ import click
 
 from gsd_core.errors import UserError
 
-from .global_options import GlobalOptions, global_options
+from .global_options import GlobalOptions, gsd_command
 from .help import Group, examples
 from .options import StepCommand
 from .run import start, start_options
@@ -27,10 +27,7 @@ def command() -> None:
     """
 
 
-@click.command("audit", cls=StepCommand)
-@global_options
-@start_options
-@click.pass_context
+@gsd_command("audit", last=start_options, cls=StepCommand)
 def audit(ctx: click.Context, /, **given: Any) -> None:
     """Write the audit of the milestone: requirements, phases and open items.
 
@@ -45,11 +42,8 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     )
 
 
-@click.command("complete", cls=StepCommand)
-@global_options
+@gsd_command("complete", last=start_options, cls=StepCommand)
 @click.option("--tag/--no-tag", default=None, help="tag the release (default: git.create_tag in config.json)")
-@start_options
-@click.pass_context
 def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
     """Archive the milestone, whose phases are complete, and tag it.
 

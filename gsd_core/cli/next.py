@@ -12,8 +12,7 @@ from gsd_core.sanitize import one_line
 
 from .commands import base_command
 from .editing import interrupted
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -27,11 +26,8 @@ if TYPE_CHECKING:
 MAX_REASON = 400
 
 
-@click.command("next", cls=Command, epilog=examples("gsd next", "gsd next --json"))
-@global_options
+@gsd_command("next", "gsd next", "gsd next --json", last=json_flag)
 @workstream_option
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     """Show which step is due, why, and the command for it.
 

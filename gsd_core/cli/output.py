@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import click
 from rich import box
@@ -24,8 +24,9 @@ from rich.text import Text
 from gsd_core.model.counts import counted as counted
 from gsd_core.own_process import data_output
 from gsd_core.sanitize import safe_data, safe_text
+from gsd_core.serializer import SCHEMA_VERSION
 
-F = TypeVar("F")
+from .global_options import json_flag as json_flag
 
 PIPE_WIDTH = 160
 MAX_TEXT_WIDTH = 100
@@ -53,19 +54,15 @@ LABEL_COLORS = {
 ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
 
 
-def json_flag(command: F) -> F:
-    """Add ``--json`` to a command that only reads."""
-    option = click.option("--json", "as_json", is_flag=True, help="print JSON instead")
-    return option(command)  # type: ignore[type-var]  # click types decorators by their callable
-
-
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print *data* as JSON, sanitized and redacted, on one line unless stdout is a terminal.
+    """Print *data* with the version of its schema as JSON, sanitized and redacted.
 
-    JSON escapes control characters, but what reads it prints them as they were, as ``jq -r`` does.
+    It is on one line unless stdout is a terminal. JSON escapes control characters, but what reads it prints
+    them as they were, as ``jq -r`` does.
     """
     out = data_output()
-    click.echo(json.dumps(safe_data(data), indent=2 if out.isatty() else None), file=out)
+    found = safe_data({"schema_version": SCHEMA_VERSION, **data})
+    click.echo(json.dumps(found, indent=2 if out.isatty() else None), file=out)
 
 
 def print_line(line: str | Text = "", *, exact: bool = False) -> None:

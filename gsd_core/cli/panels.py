@@ -10,8 +10,7 @@ import click
 
 from gsd_core.sanitize import one_line, safe_text
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, print_table, styled, warn
 
 if TYPE_CHECKING:
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
 MAX_CELL = 300
 
 
-@click.command("panels", cls=Command, epilog=examples("gsd panels", "gsd panels --json"))
-@global_options
-@json_flag
-@click.pass_context
+@gsd_command("panels", "gsd panels", "gsd panels --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show what plugins have to say about the project.
 
@@ -32,7 +28,6 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """
     from gsd_core.hookspecs import gsd_panels
     from gsd_core.settings import bind_settings
-    from gsd_core.views.status import SCHEMA_VERSION
 
     from .plugin_loading import loaded_plugins
     from .project import project_root
@@ -54,7 +49,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         rows = [{"plugin": plugin, **panel} for plugin, panel in panels]
         failed = [{"plugin": plugin, "reason": reason} for plugin, reason in failures]
-        print_json({"schema_version": SCHEMA_VERSION, "panels": rows, "failures": failed})
+        print_json({"panels": rows, "failures": failed})
         return
     warn([reason for _, reason in failures])
     for plugin, shown in panels:

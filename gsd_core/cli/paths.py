@@ -8,17 +8,12 @@ from pathlib import Path
 import click
 
 from gsd_core.errors import GsdError
-from gsd_core.views.status import SCHEMA_VERSION
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 
-@click.command("paths", cls=Command, epilog=examples("gsd paths", "gsd paths --json"))
-@global_options
-@json_flag
-@click.pass_context
+@gsd_command("paths", "gsd paths", "gsd paths --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show where the journal, the logs, the settings, the caches and other files of gsd are.
 
@@ -55,7 +50,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
             {"name": name, "path": str(path) if path else None, "exists": bool(path and path.exists())}
             for name, path in found.items()
         ]
-        print_json({"schema_version": SCHEMA_VERSION, "paths": paths})
+        print_json({"paths": paths})
         return
     width = max(map(len, found))
     for name, path in found.items():

@@ -12,11 +12,10 @@ import click
 
 from gsd_core.errors import ProjectError
 from gsd_core.sanitize import safe_text
-from gsd_core.views.status import SCHEMA_VERSION, Holder
+from gsd_core.views.status import Holder
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
@@ -31,14 +30,9 @@ WAIT_SECONDS = 120.0
 POLL_SECONDS = 0.1
 
 
-@click.command(
-    "pause", cls=Command, epilog=examples("gsd pause", "gsd pause 'the API keys arrive on Monday'")
-)
+@gsd_command("pause", "gsd pause", "gsd pause 'the API keys arrive on Monday'", last=json_flag)
 @click.argument("text", nargs=-1)
 @click.option("--now", is_flag=True, help="cancel the current step instead of waiting for its end")
-@global_options
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool) -> None:
     """Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.
 
@@ -68,7 +62,7 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
         if as_json:
             stopped = holder.pid if holder else None
             about = {"stopped": stopped, **about, "commit": done.commit or None}
-            print_json({"schema_version": SCHEMA_VERSION, **about})
+            print_json(about)
             return
         if holder:
             print_line(f"{'stopped' if now else 'paused'} the run (pid {holder.pid})")

@@ -9,11 +9,10 @@ import click
 
 from gsd_core.errors import Locked, UserError
 from gsd_core.sanitize import one_line
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, Group, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
+from .help import Group, examples
 from .output import json_flag, print_json, print_line, warn
 
 if TYPE_CHECKING:
@@ -40,12 +39,9 @@ goal_option = click.option(
 )
 
 
-@click.command("add", cls=Command)
+@gsd_command("add", last=json_flag)
 @click.argument("name", nargs=-1, required=True)
-@global_options
 @goal_option
-@json_flag
-@click.pass_context
 def add(ctx: click.Context, name: tuple[str, ...], goal: str, as_json: bool) -> None:
     """Add a phase at the end of the current milestone.
 
@@ -54,13 +50,10 @@ def add(ctx: click.Context, name: tuple[str, ...], goal: str, as_json: bool) -> 
     _add(global_options_of(ctx), " ".join(name), after="", goal=goal, as_json=as_json)
 
 
-@click.command("insert", cls=Command)
+@gsd_command("insert", last=json_flag)
 @click.argument("after")
 @click.argument("name", nargs=-1, required=True)
-@global_options
 @goal_option
-@json_flag
-@click.pass_context
 def insert(ctx: click.Context, after: str, name: tuple[str, ...], goal: str, as_json: bool) -> None:
     """Insert an urgent phase after phase AFTER: 2.1 after 2.
 
@@ -69,13 +62,10 @@ def insert(ctx: click.Context, after: str, name: tuple[str, ...], goal: str, as_
     _add(global_options_of(ctx), " ".join(name), after=_number(after), goal=goal, as_json=as_json)
 
 
-@click.command("remove", cls=Command)
+@gsd_command("remove", last=json_flag)
 @click.argument("phase")
-@global_options
 @click.option("--force", is_flag=True, help="also if it has executed work, or if later phases have")
 @click.option("--keep-numbers", is_flag=True, help="leave the numbers of later phases as they are")
-@json_flag
-@click.pass_context
 def remove(ctx: click.Context, phase: str, force: bool, keep_numbers: bool, as_json: bool) -> None:
     """Remove PHASE, and renumber the phases after it.
 
@@ -164,4 +154,4 @@ def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: b
 
 def _json(done: StoredEdit) -> dict[str, Any]:
     about = {key: done.edit.about[key] for key in ("phase", "name", "folder")}
-    return {"schema_version": SCHEMA_VERSION, **about, "commit": done.commit or None}
+    return {**about, "commit": done.commit or None}

@@ -9,8 +9,7 @@ import click
 from gsd_core.errors import PlanningError
 from gsd_core.sanitize import one_line
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, print_table
 from .workstream import choose_workstream, workstream_option
 
@@ -23,14 +22,11 @@ STATUS_TEXTS = {"no_directory": "not started"}
 """Statuses with another text in the table than in JSON."""
 
 
-@click.command("phases", cls=Command, epilog=examples("gsd phases", "gsd phases --all"))
-@global_options
+@gsd_command("phases", "gsd phases", "gsd phases --all", last=json_flag)
 @click.option(
     "--all", "every", is_flag=True, help="list the phases of every milestone, including shipped ones"
 )
 @workstream_option
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, every: bool, workstream: str, as_json: bool) -> None:
     """List the phases of the current milestone.
 

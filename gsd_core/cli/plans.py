@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import click
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, print_table, warn
 
 COLUMNS = ("plan", "wave", "depends on", "tasks", "requirements", "files", "summary")
 STYLES = {"yes": "green"}
 
 
-@click.command("plans", cls=Command, epilog=examples("gsd plans 2"))
-@global_options
+@gsd_command("plans", "gsd plans 2", last=json_flag)
 @click.argument("phase")
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, phase: str, as_json: bool) -> None:
     """List the plans of PHASE.
 

@@ -12,8 +12,7 @@ from rich.text import Text
 from gsd_core.sanitize import one_line
 
 from .commands import base_command
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import counted, json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -26,11 +25,8 @@ if TYPE_CHECKING:
 SHOWN = 5
 
 
-@click.command("progress", cls=Command, epilog=examples("gsd progress"))
-@global_options
+@gsd_command("progress", "gsd progress", last=json_flag)
 @workstream_option
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     """Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.
 

@@ -57,24 +57,16 @@ def check_plugins(loaded: Loaded) -> Iterator[Check]:
     )
     own = [info.name for info in loaded.infos if info.source != "default" and info.status == "active"]
     more = f"; not built in: {', '.join(own)}" if own else ""
-    yield Check(section="plugins", name="plugins", state="ok", found=f"{listed}{more}")
+    yield Check("plugins", "plugins", "ok", f"{listed}{more}")
     for info in loaded.infos:
         if info.status == "broken":
-            yield Check(
-                section="plugins",
-                name=info.name,
-                state="problem" if info.needed or loaded.choice.strict else "warning",
-                found=f"was not loaded: {one_line(info.reason, MAX_FOUND)}",
-                fix=f"gsd plugins check {shlex.quote(info.path or info.name)}, or: -p no:{info.name}",
-            )
+            found = f"was not loaded: {one_line(info.reason, MAX_FOUND)}"
+            fix = f"gsd plugins check {shlex.quote(info.path or info.name)}, or: -p no:{info.name}"
+            state: CheckState = "problem" if info.needed or loaded.choice.strict else "warning"
+            yield Check("plugins", info.name, state, found, fix)
     for failure in settings_failures(loaded.hooks):
-        yield Check(
-            section="plugins",
-            name=failure.plugin,
-            state="problem",
-            found=one_line(str(failure), MAX_FOUND),
-            fix=f"leave it out: -p no:{failure.plugin}",
-        )
+        found = one_line(str(failure), MAX_FOUND)
+        yield Check("plugins", failure.plugin, "problem", found, f"leave it out: -p no:{failure.plugin}")
 
 
 def check_last_failures(root: Path) -> Iterator[Check]:
@@ -82,13 +74,9 @@ def check_last_failures(root: Path) -> Iterator[Check]:
     with open_journal(root) as journal:
         failures = plugin_failures(journal)
     for plugin, hook, error in failures:
-        yield Check(
-            section="plugins",
-            name=f"last run: {plugin}",
-            state="warning",
-            found=one_line(f"{hook} failed: {error}", MAX_FOUND),
-            fix=f"gsd plugins check {shlex.quote(plugin)}",
-        )
+        found = one_line(f"{hook} failed: {error}", MAX_FOUND)
+        fix = f"gsd plugins check {shlex.quote(plugin)}"
+        yield Check("plugins", f"last run: {plugin}", "warning", found, fix)
 
 
 def check_agents(loaded: Loaded, settings: Settings, root: Path) -> Iterator[Check]:
@@ -103,35 +91,21 @@ def check_agents(loaded: Loaded, settings: Settings, root: Path) -> Iterator[Che
     for name in run.agent:
         if name not in hooks.plugins_of(gsd_run_agent):
             found = f"the setting run.agent names {name!r}, which is not a loaded agent"
-            yield Check(
-                section="agent", name=name, state="problem", found=found, fix="gsd plugins --hook run_agent"
-            )
+            yield Check("agent", name, "problem", found, "gsd plugins --hook run_agent")
     asked = [name for name in hooks.plugins_of(gsd_doctor) if name in chosen or name not in roles]
     collected = findings_of(hooks, settings, root, asked)
     needed = {*chosen, *hooks.plugins_of(gsd_notify)}
     for plugin, finding in collected.items:
         state: CheckState = "ok" if finding.ok else "problem" if plugin in needed else "warning"
         name = finding.name if finding.name.startswith(plugin) else f"{plugin}: {finding.name}"
-        yield Check(
-            section="agent",
-            name=name,
-            state=state,
-            found=finding.message,
-            fix="" if finding.ok else finding.fix,
-        )
+        yield Check("agent", name, state, finding.message, "" if finding.ok else finding.fix)
     for failure in collected.failures:
         found = f"its check failed: {one_line(str(failure), MAX_FOUND)}"
         state = "problem" if failure.plugin in needed else "warning"
-        yield Check(
-            section="agent",
-            name=failure.plugin,
-            state=state,
-            found=found,
-            fix=f"leave it out: -p no:{failure.plugin}",
-        )
+        yield Check("agent", failure.plugin, state, found, f"leave it out: -p no:{failure.plugin}")
     silent = chosen - {plugin for plugin, _ in collected.items} - {one.plugin for one in collected.failures}
     for name in sorted(silent & set(run.agent) & set(hooks.plugins_of(gsd_run_agent))):
-        yield Check(section="agent", name=name, state="ok", found="chosen; it has no check of its own")
+        yield Check("agent", name, "ok", "chosen; it has no check of its own")
 
 
 def check_settings(loaded: Loaded, settings: Settings) -> Iterator[Check]:
@@ -140,20 +114,16 @@ def check_settings(loaded: Loaded, settings: Settings) -> Iterator[Check]:
     for name, origin in settings.origins.items():
         origins.setdefault(origin, []).append(name)
     found = "; ".join(f"{origin}: {', '.join(names)}" for origin, names in origins.items())
-    yield Check(section="settings", name="settings", state="ok", found=found or "all are defaults")
+    yield Check("settings", "settings", "ok", found or "all are defaults")
     for line in unused_sections(loaded, settings):
-        yield Check(section="settings", name="unused", state="warning", found=line, fix="gsd plugins list")
+        yield Check("settings", "unused", "warning", line, "gsd plugins list")
 
 
 def check_variables(loaded: Loaded) -> Iterator[Check]:
     """Yield the ``GSD_*`` variables that nothing reads, which are often misspelled."""
     for name, more in unread_variables(loaded):
         yield Check(
-            section="settings",
-            name=name,
-            state="warning",
-            found="is set, and no setting has this variable",
-            fix=f"unset {name}{more}",
+            "settings", name, "warning", "is set, and no setting has this variable", f"unset {name}{more}"
         )
 
 
@@ -161,13 +131,9 @@ def check_trust(trust: ProjectTrust) -> Iterator[Check]:
     """Yield whether the user trusts what the project wants."""
     if trust.consent:
         names = ", ".join(each.name for each in trust.consent)
-        yield Check(
-            section="security",
-            name="consent",
-            state="problem",
-            found=f"{trust.consent[0].origin} sets {names}: consent cannot come from the project's files",
-            fix="remove it there; pass the flag, or set it in your own config.toml",
-        )
+        found = f"{trust.consent[0].origin} sets {names}: consent cannot come from the project's files"
+        fix = "remove it there; pass the flag, or set it in your own config.toml"
+        yield Check("security", "consent", "problem", found, fix)
     if not trust.wants:
         found, fix = "the project wants nothing that needs trust", ""
     elif not trust.new:
@@ -177,9 +143,7 @@ def check_trust(trust: ProjectTrust) -> Iterator[Check]:
         more = f", and {len(trust.new) - MAX_NAMED} more" if len(trust.new) > MAX_NAMED else ""
         found = one_line(f"not trusted, so a run asks first: {listed}{more}", MAX_FOUND)
         fix = "gsd trust --show"
-    yield Check(
-        section="security", name="trust", state="warning" if trust.new else "ok", found=found, fix=fix
-    )
+    yield Check("security", "trust", "warning" if trust.new else "ok", found, fix)
 
 
 def check_sandbox(loaded: Loaded, run: RunSettings, root: Path) -> Iterator[Check]:
@@ -199,31 +163,22 @@ def check_sandbox(loaded: Loaded, run: RunSettings, root: Path) -> Iterator[Chec
                 remove_empty(root)
     setting = f"run.sandbox is {run.sandbox}"
     if sandbox.name:
-        yield Check(section="security", name="sandbox", state="ok", found=f"{sandbox.name} works; {setting}")
+        yield Check("security", "sandbox", "ok", f"{sandbox.name} works; {setting}")
         return
     fix = "; or ".join(sandbox.fixes) or "use a container or a virtual machine around gsd"
     if sandbox.why == TURNED_OFF:
         fix = "remove run.sandbox from your settings, or set it to auto or required"
-    yield Check(
-        section="security",
-        name="sandbox",
-        state="problem" if run.sandbox == "required" else "warning",
-        found=f"none: agents and commands can change all that you can: {sandbox.why}; {setting}",
-        fix=fix,
-    )
+    found = f"none: agents and commands can change all that you can: {sandbox.why}; {setting}"
+    yield Check("security", "sandbox", "problem" if run.sandbox == "required" else "warning", found, fix)
 
 
 def check_redaction() -> Iterator[Check]:
     """Yield whether secrets are recognized, with a sample."""
     rules = f"detect-secrets {version('detect-secrets')}, {len(patterns())} patterns"
     works = SAMPLE not in redact(f"token {SAMPLE}") and REDACTED in redact(f"token {SAMPLE}")
-    yield Check(
-        section="security",
-        name="secrets",
-        state="ok" if works else "problem",
-        found=f"are redacted ({rules}, and gsd's own)" if works else f"a sample is not recognized ({rules})",
-        fix="" if works else "reinstall gsd-core",
-    )
+    found = f"are redacted ({rules}, and gsd's own)" if works else f"a sample is not recognized ({rules})"
+    fix = "" if works else "reinstall gsd-core"
+    yield Check("security", "secrets", "ok" if works else "problem", found, fix)
 
 
 def check_run(options: GlobalOptions) -> Iterator[Check]:
@@ -238,13 +193,13 @@ def check_run(options: GlobalOptions) -> Iterator[Check]:
             # The kernel frees the lock of a process that ended; so another one has inherited it.
             state, found = "warning", f"locked, but process {holder.pid} has ended"
             fix = f"find who has the file open: lsof {shlex.quote(str(data_directory(project.root)))}/lock"
-        yield Check(section="project", name="run", state=state, found=found, fix=fix)
+        yield Check("project", "run", state, found, fix)
     elif status.run_status == "interrupted":
         found = f"run {status.run} was interrupted"
-        yield Check(section="project", name="run", state="warning", found=found, fix="gsd resume")
+        yield Check("project", "run", "warning", found, "gsd resume")
     else:
         found = f"run {status.run}: {status.run_status}" if status.run_status != "none" else "no run so far"
-        yield Check(section="project", name="run", state="ok", found=found)
+        yield Check("project", "run", "ok", found)
 
 
 def check_planning(root: Path) -> Iterator[Check]:
@@ -253,7 +208,7 @@ def check_planning(root: Path) -> Iterator[Check]:
         issues = check_journal(root) if data_directory(root) else ()
         if not issues:
             found = "no .planning folder here"
-            yield Check(section="project", name="planning", state="skipped", found=found)
+            yield Check("project", "planning", "skipped", found)
             return
     else:
         issues = (*(check_journal(root) if data_directory(root) else ()), *check_health(root))
@@ -263,13 +218,10 @@ def check_planning(root: Path) -> Iterator[Check]:
     # Worth a word although it is no problem: what comes next.
     is_surveyed = any(issue.code == SURVEYED for issue in issues)
     first = f": {issues[0].code} {issues[0].message}" if listed or is_surveyed else ""
-    yield Check(
-        section="project",
-        name="planning",
-        state={"healthy": "ok", "degraded": "warning", "broken": "problem"}[status],  # type: ignore[arg-type]
-        found=one_line(f"{status}{f' ({listed})' if listed else ''}{first}", MAX_FOUND),
-        fix="gsd health" if listed else "start with: gsd run IDEA" if is_surveyed else "",
-    )
+    states: dict[str, CheckState] = {"healthy": "ok", "degraded": "warning", "broken": "problem"}
+    found = one_line(f"{status}{f' ({listed})' if listed else ''}{first}", MAX_FOUND)
+    fix = "gsd health" if listed else "start with: gsd run IDEA" if is_surveyed else ""
+    yield Check("project", "planning", states[status], found, fix)
 
 
 def check_leftovers(root: Path) -> Iterator[Check]:
@@ -278,40 +230,26 @@ def check_leftovers(root: Path) -> Iterator[Check]:
     data = data_directory(root) if in_repository else None
     if data and owner(data):
         found = "a run is active: what it uses is not a leftover"
-        yield Check(section="leftovers", name="leftovers", state="skipped", found=found)
+        yield Check("leftovers", "leftovers", "skipped", found)
     else:
         left = find_leftovers(root, data)
         if left.paths:
             listed = ", ".join(map(str, left.paths[:MAX_NAMED]))
             more = f", and {len(left.paths) - MAX_NAMED} more" if len(left.paths) > MAX_NAMED else ""
             # A lock of git stops every commit; the rest is in nobody's way.
-            yield Check(
-                section="leftovers",
-                name="leftovers",
-                state="problem" if left.locks else "warning",
-                found=f"left by runs that ended: {listed}{more}",
-                fix="gsd doctor --fix",
-            )
+            found = f"left by runs that ended: {listed}{more}"
+            fix = "gsd doctor --fix"
+            yield Check("leftovers", "leftovers", "problem" if left.locks else "warning", found, fix)
         else:
-            yield Check(section="leftovers", name="leftovers", state="ok", found="none")
+            yield Check("leftovers", "leftovers", "ok", "none")
         if data and (processes := _processes(root)):
             pids = " ".join(str(pid) for pid in processes)
-            yield Check(
-                section="leftovers",
-                name="processes",
-                state="warning",
-                found=f"processes of a run that ended still work: {pids}",
-                fix=f"gsd resume ends them, or: kill {pids}",
-            )
+            found = f"processes of a run that ended still work: {pids}"
+            yield Check("leftovers", "processes", "warning", found, f"gsd resume ends them, or: kill {pids}")
     if unowned := unowned_files():
         paths = " ".join(shlex.quote(str(path)) for path in unowned[:MAX_NAMED])
-        yield Check(
-            section="leftovers",
-            name="old files",
-            state="warning",
-            found=f"{counted(len(unowned), 'temporary file')} of gsd, older than a day",
-            fix=f"rm -r {paths}",
-        )
+        found = f"{counted(len(unowned), 'temporary file')} of gsd, older than a day"
+        yield Check("leftovers", "old files", "warning", found, f"rm -r {paths}")
     if in_repository:
         yield from _git_leftovers(root)
 
@@ -325,19 +263,10 @@ def _processes(root: Path) -> tuple[int, ...]:
 def _git_leftovers(root: Path) -> Iterator[Check]:
     git = Command(root=root)
     if saved := git("for-each-ref", "--format=%(refname)", OWN).splitlines():
-        yield Check(
-            section="leftovers",
-            name="saved work",
-            state="ok",
-            found=f"{counted(len(saved), 'ref')} with work that a run saved before it changed or undid it",
-            fix=f"look at it: git show --stat {saved[-1]}; drop it: git update-ref -d {saved[-1]}",
-        )
+        found = f"{counted(len(saved), 'ref')} with work that a run saved before it changed or undid it"
+        fix = f"look at it: git show --stat {saved[-1]}; drop it: git update-ref -d {saved[-1]}"
+        yield Check("leftovers", "saved work", "ok", found, fix)
     blocks = git("worktree", "list", "--porcelain").split("\n\n")
     if gone := [block.splitlines()[0].removeprefix("worktree ") for block in blocks if "\nprunable" in block]:
-        yield Check(
-            section="leftovers",
-            name="worktrees",
-            state="warning",
-            found=f"git lists worktrees whose folders are gone: {', '.join(gone[:MAX_NAMED])}",
-            fix="git worktree prune",
-        )
+        found = f"git lists worktrees whose folders are gone: {', '.join(gone[:MAX_NAMED])}"
+        yield Check("leftovers", "worktrees", "warning", found, "git worktree prune")

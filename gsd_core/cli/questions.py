@@ -9,11 +9,10 @@ import click
 from rich.text import Text
 
 from gsd_core.model.question import Asked, answer_command
-from gsd_core.views.status import SCHEMA_VERSION, open_questions, question_json
+from gsd_core.views.status import open_questions, question_json
 
 from .commands import base_command, with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
     from .project import ProjectState
 
 
-@click.command("questions", cls=Command, epilog=examples("gsd questions", "gsd questions --json"))
-@global_options
-@json_flag
-@click.pass_context
+@gsd_command("questions", "gsd questions", "gsd questions --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the open questions, each with the command that answers it."""
     from .project import load
@@ -35,7 +31,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     questions = open_questions(_state_now(ctx, project))
     if as_json:
         data = [question_json(asked, project.pending_answers, base_command(options)) for asked in questions]
-        print_json({"schema_version": SCHEMA_VERSION, "run": project.state.run or None, "questions": data})
+        print_json({"run": project.state.run or None, "questions": data})
         return
     if not questions:
         print_line("no open questions" if project.state.run else "no run yet, so no questions")

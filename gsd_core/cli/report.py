@@ -15,8 +15,7 @@ import click
 from gsd_core import __version__
 from gsd_core.errors import ProjectError, UserError
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import print_line
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ MAX_PATCHES = 4_000_000
 """How many characters of patches a report has; later commits are listed without theirs."""
 
 
-@click.command("report", cls=Command, epilog=examples("gsd report --open", "gsd report -o report.html"))
-@global_options
+@gsd_command("report", "gsd report --open", "gsd report -o report.html")
 @click.option(
     "-o",
     "--output",
@@ -45,7 +43,6 @@ MAX_PATCHES = 4_000_000
     help="write to FILE, or to stdout with - (default: report.html beside the journal)",
 )
 @click.option("--open", "open_it", is_flag=True, help="open the report in a browser")
-@click.pass_context
 def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
     """Write a report about the last run: one HTML file without scripts that loads nothing.
 

@@ -10,8 +10,7 @@ import click
 
 from gsd_core.sanitize import one_line
 
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, print_table, styled
 
 if TYPE_CHECKING:
@@ -25,10 +24,7 @@ MAX_TEXT = 300
 MAX_REASON = 300
 
 
-@click.command("requirements", cls=Command, epilog=examples("gsd requirements", "gsd requirements --json"))
-@global_options
-@json_flag
-@click.pass_context
+@gsd_command("requirements", "gsd requirements", "gsd requirements --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.
 

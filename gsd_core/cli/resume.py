@@ -6,20 +6,19 @@ from typing import Any
 
 import click
 
-from .global_options import global_options, global_options_of
-from .help import examples
+from .global_options import global_options_of, gsd_command
 from .options import StartCommand
 from .run import start, start_options
 
 
-@click.command(
+@gsd_command(
     "resume",
+    "gsd resume",
+    "gsd resume --max-budget-usd 40",
+    "gsd resume -C my-app --dry-run",
+    last=start_options,
     cls=StartCommand,
-    epilog=examples("gsd resume", "gsd resume --max-budget-usd 40", "gsd resume -C my-app --dry-run"),
 )
-@global_options
-@start_options
-@click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Resume the unfinished run.
 

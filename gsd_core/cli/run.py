@@ -11,8 +11,7 @@ from click.core import ParameterSource
 
 from gsd_core.errors import ConfigError
 
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .options import StartCommand, classes_of, typed_settings
 from .plugin_loading import loaded_plugins
 from .streams import is_at_terminal
@@ -66,24 +65,20 @@ _VERBOSITY = (
 )
 
 
-@click.command(
+@gsd_command(
     "run",
+    "# Turn the idea in a file into a project in a new folder.",
+    "gsd run idea.md -C my-app",
+    "# Leave it alone for hours: no questions, at most 20 dollars, and a notification.",
+    "gsd run idea.md --no-input --max-budget-usd 20 --notify desktop",
+    "# See first what it would do.",
+    "gsd run idea.md --dry-run",
+    "# In the background.",
+    "gsd run idea.md --bg",
+    last=start_options,
     cls=StartCommand,
-    epilog=examples(
-        "# Turn the idea in a file into a project in a new folder.",
-        "gsd run idea.md -C my-app",
-        "# Leave it alone for hours: no questions, at most 20 dollars, and a notification.",
-        "gsd run idea.md --no-input --max-budget-usd 20 --notify desktop",
-        "# See first what it would do.",
-        "gsd run idea.md --dry-run",
-        "# In the background.",
-        "gsd run idea.md --bg",
-    ),
 )
 @click.argument("idea", required=False, type=IDEA)
-@global_options
-@start_options
-@click.pass_context
 def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
     """Turn IDEA (a text file, or - for stdin) into verified, committed code.
 

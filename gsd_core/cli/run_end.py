@@ -218,11 +218,10 @@ def _end_json(
     end: RunEnd, finished: Finished | None, options: GlobalOptions, budget: Decimal | None
 ) -> dict[str, Any]:
     """Return all that the text says; without a project that can be read only how the run ended."""
-    from gsd_core.views.cost import costs_json
-    from gsd_core.views.status import SCHEMA_VERSION, question_json
+    from gsd_core.views.cost import COSTS
+    from gsd_core.views.status import question_json
 
     data: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
         "run": end.run,
         "outcome": end.outcome,
         "exit": end.exit,
@@ -252,7 +251,7 @@ def _end_json(
         and {"source": try_it.source, "commands": list(try_it.commands), "checked": sorted(try_it.checked)},
         "worked_seconds": summary.worked.total_seconds(),
         "processes": summary.processes,
-        "cost": costs_json(summary.costs),
+        "cost": COSTS.dump(summary.costs),
         "assumed": [
             {"question": one.id, "text": one.text, "answer": one.answer.words, "by": one.answer.who}
             for one in summary.assumed

@@ -12,10 +12,9 @@ import attrs
 import click
 
 from gsd_core.errors import ConfigError
-from gsd_core.views.status import SCHEMA_VERSION
 
-from .global_options import global_options, global_options_of
-from .help import Command, Group, examples
+from .global_options import global_options_of, gsd_command
+from .help import Group, examples
 from .output import json_flag, print_json, print_line, styled, warn
 
 if TYPE_CHECKING:
@@ -35,12 +34,9 @@ def command() -> None:
     """Show the settings and where they come from, or change one."""
 
 
-@click.command("show", cls=Command, epilog=examples("gsd settings show", "gsd settings show run --origin"))
+@gsd_command("show", "gsd settings show", "gsd settings show run --origin", last=json_flag)
 @click.argument("prefix", default="", required=False)
-@global_options
 @click.option("--origin", is_flag=True, help="also show where each value comes from")
-@json_flag
-@click.pass_context
 def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
     """Show the settings of a run that would start now, all or those that begin with PREFIX (run.model).
 
@@ -64,7 +60,7 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
         raise unknown_setting(classes_of(loaded), prefix)
     if as_json:
         listed = [{"name": name, "value": value, "origin": source} for name, value, source in rows]
-        print_json({"schema_version": SCHEMA_VERSION, "settings": listed, "not_trusted": list(ignored)})
+        print_json({"settings": listed, "not_trusted": list(ignored)})
         return
     warn(f"not trusted, so it has no effect: {name}" for name in ignored)
     for name, value, source in rows:
@@ -74,17 +70,12 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
         print_line(line.append_text(styled(f"  # {source}", "dim")) if origin else line)
 
 
-@click.command(
-    "set",
-    cls=Command,
-    epilog=examples("gsd settings set run.depth quick", "gsd settings set --user limits.idle 20m"),
+@gsd_command(
+    "set", "gsd settings set run.depth quick", "gsd settings set --user limits.idle 20m", last=json_flag
 )
 @click.argument("name")
 @click.argument("value")
-@global_options
 @click.option("--user", is_flag=True, help="in your own settings, for all projects, instead of the project's")
-@json_flag
-@click.pass_context
 def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: bool) -> None:
     """Set NAME (such as run.model) to VALUE in the project's gsd.toml.
 
@@ -112,21 +103,14 @@ def set_command(ctx: click.Context, name: str, value: str, user: bool, as_json: 
         warn([f"{name} has no effect until you trust the project: gsd trust"])
     shown = HIDDEN if metadata.get("secret") else checked
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "name": name, "value": shown, "path": str(path)})
+        print_json({"name": name, "value": shown, "path": str(path)})
     else:
         print_line(f"{path}: {name} = {json.dumps(shown, ensure_ascii=False)}")
 
 
-@click.command(
-    "unset",
-    cls=Command,
-    epilog=examples("gsd settings unset run.depth", "gsd settings unset --user limits.idle"),
-)
+@gsd_command("unset", "gsd settings unset run.depth", "gsd settings unset --user limits.idle", last=json_flag)
 @click.argument("name")
-@global_options
 @click.option("--user", is_flag=True, help="in your own settings, for all projects, instead of the project's")
-@json_flag
-@click.pass_context
 def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> None:
     """Remove NAME (such as run.model) from the project's gsd.toml.
 
@@ -145,7 +129,7 @@ def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> N
             raise unknown_setting(classes, name)
         warn([f"it was not set there; see where its value comes from: gsd settings show --origin {name}"])
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "name": name, "path": str(path)})
+        print_json({"name": name, "path": str(path)})
     else:
         print_line(f"{path}: {name} is {'no longer' if was_set else 'not'} set")
 

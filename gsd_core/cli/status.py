@@ -17,8 +17,7 @@ from gsd_core.views.phases import PhaseRow
 from gsd_core.views.status import RESUME, Status, status_json, status_of, step_status
 
 from .commands import base_command, with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import can_show, counted, json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -32,11 +31,8 @@ ASCII_SIGNS = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "
 STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped": "dim", "pending": "dim"}
 
 
-@click.command("status", cls=Command, epilog=examples("gsd status", "gsd status -C my-app --json"))
-@global_options
+@gsd_command("status", "gsd status", "gsd status -C my-app --json", last=json_flag)
 @workstream_option
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     """Show the run's phases, current step, open questions and cost.
 

@@ -9,8 +9,7 @@ import click
 
 from gsd_core.model.ids import normal_phase
 
-from .global_options import global_options
-from .help import examples
+from .global_options import gsd_command
 from .options import StepCommand
 from .run import start, start_options
 from .single_steps import (
@@ -25,14 +24,11 @@ from .single_steps import (
 )
 
 
-@click.command(
-    "discuss", cls=StepCommand, epilog=examples("gsd discuss 2", "gsd discuss 2 'use SQLite, and no ORM'")
+@gsd_command(
+    "discuss", "gsd discuss 2", "gsd discuss 2 'use SQLite, and no ORM'", last=start_options, cls=StepCommand
 )
 @click.argument("phase")
 @click.argument("text", required=False, default="")
-@global_options
-@start_options
-@click.pass_context
 def discuss(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
     """Ask what is open about PHASE, and record the decisions.
 
@@ -42,18 +38,16 @@ def discuss(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
     start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase), text))
 
 
-@click.command(
+@gsd_command(
     "plan",
+    "gsd plan 2",
+    "# Plan how to close the gaps that the verification found.",
+    "gsd plan 2 --gaps",
+    last=start_options,
     cls=StepCommand,
-    epilog=examples(
-        "gsd plan 2", "# Plan how to close the gaps that the verification found.", "gsd plan 2 --gaps"
-    ),
 )
 @click.argument("phase")
 @click.option("--gaps", is_flag=True, help="plan how to close the gaps of the phase's last verification")
-@global_options
-@start_options
-@click.pass_context
 def plan(ctx: click.Context, /, phase: str, gaps: bool, **given: Any) -> None:
     """Plan PHASE, and do nothing else.
 
@@ -63,53 +57,32 @@ def plan(ctx: click.Context, /, phase: str, gaps: bool, **given: Any) -> None:
     start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase), gaps))
 
 
-@click.command("execute", cls=StepCommand, epilog=examples("gsd execute 2", "gsd execute 2 --dry-run"))
+@gsd_command("execute", "gsd execute 2", "gsd execute 2 --dry-run", last=start_options, cls=StepCommand)
 @click.argument("phase")
-@global_options
-@start_options
-@click.pass_context
 def execute(ctx: click.Context, /, phase: str, **given: Any) -> None:
     """Execute the plans of PHASE that have no summary, and do nothing else.
 
     The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
     """
-    start(
-        ctx,
-        None,
-        resume=False,
-        given=given,
-        asked=partial(execute_steps, phase=phase),
-        words=(normal_phase(phase),),
-    )
+    asked = partial(execute_steps, phase=phase)
+    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase),))
 
 
-@click.command(
-    "verify", cls=StepCommand, epilog=examples("gsd verify 2", "gsd verify 2 --output-format json")
+@gsd_command(
+    "verify", "gsd verify 2", "gsd verify 2 --output-format json", last=start_options, cls=StepCommand
 )
 @click.argument("phase")
-@global_options
-@start_options
-@click.pass_context
 def verify(ctx: click.Context, /, phase: str, **given: Any) -> None:
     """Verify PHASE again, and do nothing else.
 
     What a person checked before and passed is not asked again. An unfinished run stays where it is.
     """
-    start(
-        ctx,
-        None,
-        resume=False,
-        given=given,
-        asked=partial(verify_step, phase=phase),
-        words=(normal_phase(phase),),
-    )
+    asked = partial(verify_step, phase=phase)
+    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase),))
 
 
-@click.command("debug", cls=StepCommand, epilog=examples("gsd debug 'the list is empty after a restart'"))
+@gsd_command("debug", "gsd debug 'the list is empty after a restart'", last=start_options, cls=StepCommand)
 @click.argument("text")
-@global_options
-@start_options
-@click.pass_context
 def debug(ctx: click.Context, /, text: str, **given: Any) -> None:
     """Find the root cause of the problem that TEXT describes, and change nothing.
 
@@ -118,16 +91,15 @@ def debug(ctx: click.Context, /, text: str, **given: Any) -> None:
     start(ctx, None, resume=False, given=given, asked=partial(debug_step, words=text), words=(text,))
 
 
-@click.command(
+@gsd_command(
     "quick",
+    "gsd quick 'add a --version option'",
+    "gsd quick --full 'add a --version option'",
+    last=start_options,
     cls=StepCommand,
-    epilog=examples("gsd quick 'add a --version option'", "gsd quick --full 'add a --version option'"),
 )
 @click.argument("text", nargs=-1, required=True)
 @click.option("--full", is_flag=True, help="verify the result, as that of a phase")
-@global_options
-@start_options
-@click.pass_context
 def quick(ctx: click.Context, /, text: tuple[str, ...], full: bool, **given: Any) -> None:
     """Do a small task outside of the roadmap: plan it, execute it, commit it.
 
@@ -139,10 +111,7 @@ def quick(ctx: click.Context, /, text: tuple[str, ...], full: bool, **given: Any
     start(ctx, None, resume=False, given=given, asked=asked, words=(words, full))
 
 
-@click.command("map", cls=StepCommand, epilog=examples("gsd map"))
-@global_options
-@start_options
-@click.pass_context
+@gsd_command("map", "gsd map", last=start_options, cls=StepCommand)
 def map_(ctx: click.Context, /, **given: Any) -> None:
     """Describe the existing code in .planning/codebase, and do nothing else.
 
@@ -152,20 +121,17 @@ def map_(ctx: click.Context, /, **given: Any) -> None:
     start(ctx, None, resume=False, given=given, asked=survey_step)
 
 
-@click.command(
+@gsd_command(
     "exec",
+    "gsd exec 'list the functions without tests'",
+    "gsd exec '/security-review' --step review",
+    last=start_options,
     cls=StepCommand,
-    epilog=examples(
-        "gsd exec 'list the functions without tests'", "gsd exec '/security-review' --step review"
-    ),
 )
 @click.argument("prompt")
 @click.option(
     "--step", "name", metavar="NAME", help="name of the step in the journal (default: from the prompt)"
 )
-@global_options
-@start_options
-@click.pass_context
 def exec_(ctx: click.Context, /, prompt: str, name: str | None, **given: Any) -> None:
     """Run PROMPT, any prompt or command of the agent, as one recorded step.
 

@@ -8,19 +8,14 @@ import shlex
 import click
 
 from gsd_core.sanitize import safe_text
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
 
 
-@click.command("stop", cls=Command, epilog=examples("gsd stop", "gsd stop s3"))
+@gsd_command("stop", "gsd stop", "gsd stop s3", last=json_flag)
 @click.argument("session", required=False)
-@global_options
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, session: str | None, as_json: bool) -> None:
     """Ask the active run to stop, or SESSION, wherever its project is.
 
@@ -43,7 +38,7 @@ def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
     refuse_agents("stop a session")
     plugin, session = stop_session(loaded_plugins(ctx), name)
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "session": session.as_json()})
+        print_json({"session": session.as_json()})
         return
     project = safe_text(session.project.name, multiline=False)
     # The host of another plugin has its own output, which gsd logs does not know.
@@ -74,7 +69,7 @@ def _stop_run(options: GlobalOptions, *, as_json: bool) -> None:
         put(journal_path(root), "stop", {}, by=getpass.getuser(), key=key)
     if as_json:
         pid = holder.pid if holder else None
-        print_json({"schema_version": SCHEMA_VERSION, "asked": holder is not None, "pid": pid})
+        print_json({"asked": holder is not None, "pid": pid})
     elif holder:
         hint = with_global_options("follow it with: gsd log --follow", options)
         print_line(f"asked the active run (pid {holder.pid} on {holder.host}) to stop; {hint}")

@@ -6,10 +6,9 @@ import click
 
 from gsd_core.errors import Locked
 from gsd_core.sanitize import one_line
-from gsd_core.views.status import SCHEMA_VERSION
 
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, Group, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
+from .help import Group, examples
 from .output import counted, json_flag, print_json, print_line, print_table
 
 
@@ -25,12 +24,9 @@ def command() -> None:
     """
 
 
-@click.command("add", cls=Command)
+@gsd_command("add", last=json_flag)
 @click.argument("text", nargs=-1, required=True)
-@global_options
 @click.option("--area", metavar="AREA", default="", help="such as api, ui or docs (default: general)")
-@json_flag
-@click.pass_context
 def add(ctx: click.Context, text: tuple[str, ...], area: str, as_json: bool) -> None:
     """Capture TEXT as a todo for later.
 
@@ -41,21 +37,18 @@ def add(ctx: click.Context, text: tuple[str, ...], area: str, as_json: bool) -> 
     _edit(global_options_of(ctx), asked, words, as_json=as_json)
 
 
-@click.command("list", cls=Command)
-@global_options
+@gsd_command("list", last=json_flag)
 @click.option("--area", metavar="AREA", default="", help="only those of this area")
-@json_flag
-@click.pass_context
 def list_command(ctx: click.Context, area: str, as_json: bool) -> None:
     """List the pending todos."""
-    from gsd_core.planning.todos import pending_todos
+    from gsd_core.planning.todos import TODO, pending_todos
 
     from .project import planned_root
 
     found = pending_todos(planned_root(global_options_of(ctx)))
     todos = [todo for todo in found if not area or todo.area == area]
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "todos": [todo.to_json() for todo in todos]})
+        print_json({"todos": [*map(TODO.dump, todos)]})
     elif todos:
         rows = [(todo.id, todo.area, todo.severity, one_line(todo.title, 100)) for todo in todos]
         print_table(("id", "area", "severity", "title"), rows, {})
@@ -63,11 +56,8 @@ def list_command(ctx: click.Context, area: str, as_json: bool) -> None:
         print_line("no pending todos" + (f" in area {area!r}" if area else ""))
 
 
-@click.command("done", cls=Command)
+@gsd_command("done", last=json_flag)
 @click.argument("id_", metavar="ID")
-@global_options
-@json_flag
-@click.pass_context
 def done(ctx: click.Context, id_: str, as_json: bool) -> None:
     """Complete a todo: move it to .planning/todos/completed.
 
@@ -98,7 +88,7 @@ def _edit(options: GlobalOptions, asked: dict[str, str], words: tuple[str, ...],
             about = done.edit.about
             if as_json:
                 about = {**about, "commit": done.commit or None, "asked": False}
-                print_json({"schema_version": SCHEMA_VERSION, **about})
+                print_json(about)
                 return
             what = "completed" if "done" in asked else "added"
             pending = counted(about["pending"], "pending todo")

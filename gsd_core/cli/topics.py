@@ -7,8 +7,7 @@ from textwrap import wrap
 
 import click
 
-from .global_options import global_options
-from .help import Command, examples
+from .global_options import gsd_command
 from .output import print_line
 
 WIDTH = 100
@@ -35,10 +34,8 @@ def environment() -> Iterator[str]:
 TOPICS: Mapping[str, Callable[[], Iterator[str]]] = {"environment": environment, "exit-codes": exit_codes}
 
 
-@click.command("help", cls=Command, epilog=examples("gsd help settings set", "gsd help exit-codes"))
-@global_options
+@gsd_command("help", "gsd help settings set", "gsd help exit-codes")
 @click.argument("topic", nargs=-1, metavar="[COMMAND|TOPIC]")
-@click.pass_context
 def command(ctx: click.Context, topic: tuple[str, ...]) -> None:
     """Show the help of a command, or of a topic: environment, exit-codes.
 

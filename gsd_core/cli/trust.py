@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gsd_core.views.status import SCHEMA_VERSION
-
-from .global_options import global_options, global_options_of
-from .help import Command, examples
+from .global_options import global_options_of, gsd_command
 from .output import counted, json_flag, print_json, print_line, warn
 
 if TYPE_CHECKING:
     from .project_trust import ProjectTrust
 
 
-@click.command("trust", cls=Command, epilog=examples("gsd trust --show", "gsd trust"))
-@global_options
+@gsd_command("trust", "gsd trust --show", "gsd trust", last=json_flag)
 @click.option(
     "--show", is_flag=True, help="list what the project wants and whether it is trusted; ask nothing"
 )
 @click.option("--revoke", is_flag=True, help="forget that the project is trusted")
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None:
     """Trust the plugins, settings and commands that the project brings.
 
@@ -70,7 +64,6 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
 
 def _json(trust: ProjectTrust) -> dict[str, Any]:
     return {
-        "schema_version": SCHEMA_VERSION,
         "project": str(trust.root),
         "trusted": not trust.new,
         "wants": [

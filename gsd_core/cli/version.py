@@ -10,7 +10,6 @@ import click
 
 from gsd_core import __version__
 from gsd_core.errors import GsdError
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import global_options
 from .help import Command
@@ -27,7 +26,7 @@ def command(as_json: bool) -> None:
     """
     found = versions()
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, **found})
+        print_json(found)
         return
     libraries = found.pop("libraries")
     assert isinstance(libraries, dict)

@@ -22,8 +22,7 @@ import click
 from gsd_core.own_process import data_output
 
 from .commands import base_command
-from .global_options import GlobalOptions, global_options, global_options_of
-from .help import Command, examples
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, warn
 from .plugin_loading import Loaded, loaded_plugins
 from .run import verbosity_of, verbosity_options
@@ -39,11 +38,8 @@ VIEWER = "terminal"
 """The plugin that shows events."""
 
 
-@click.command("watch", cls=Command, epilog=examples("gsd watch -C my-app", "gsd watch --json"))
-@global_options
+@gsd_command("watch", "gsd watch -C my-app", "gsd watch --json", last=json_flag)
 @verbosity_options
-@json_flag
-@click.pass_context
 def command(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
     """Watch the run that another process works on, or wait for one.
 

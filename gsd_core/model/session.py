@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
+from gsd_core.serializer import Serializer
+
 SessionState: TypeAlias = Literal["idle", "running", "waiting_checkpoint", "completed", "failed", "stopped"]
 """*idle*: waits for a slot. *waiting_checkpoint*: its run waits for a person. The last three are final."""
 
@@ -61,25 +63,14 @@ class Session:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data; times are ISO 8601 in UTC."""
-        times = {
-            "created": self.created,
-            "started": self.started,
-            "ended": self.ended,
-            "updated": self.updated,
-        }
-        return {
-            "id": self.id,
-            "slot": self.slot or None,
-            "project": str(self.project),
-            "command": list(self.command),
-            "state": self.state,
-            "checkpoint": self.checkpoint or None,
-            "reason": self.reason,
-            "run": self.run or None,
-            "exit": self.exit,
-            "pid": self.pid or None,
-            **{f"{name}_at": time.isoformat() if time else None for name, time in times.items()},
-        }
+        return SESSION.dump(self)
+
+
+SESSION = Serializer(
+    Session,
+    "id slot? project command state checkpoint? reason run? exit pid? created_at=created started_at=started "
+    "ended_at=ended updated_at=updated",
+)
 
 
 @runtime_checkable

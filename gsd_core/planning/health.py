@@ -27,6 +27,7 @@ import attrs
 from gsd_core.errors import PlanningError
 from gsd_core.files import kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
+from gsd_core.serializer import Serializer
 
 from .changes import SetPosition
 from .config import CONFIG, default_config, read_config, render_config
@@ -79,6 +80,9 @@ class HealthIssue:
     fix: str
     line: int = 0
     repairable: bool = False
+
+
+ISSUE = Serializer(HealthIssue, "code path line? message fix repairable")
 
 
 def check_health(root: Path) -> tuple[HealthIssue, ...]:

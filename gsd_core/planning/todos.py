@@ -18,6 +18,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.files import kind_below, list_below
 from gsd_core.model.ids import slug
 from gsd_core.sanitize import safe_text
+from gsd_core.serializer import Serializer
 
 from .edits import Edit, removing, writing
 from .frontmatter import read_frontmatter, scalar
@@ -48,16 +49,8 @@ class Todo:
         """The path of its file in the project."""
         return f"{FOLDER}/pending/{self.id}.md"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON data."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "area": self.area,
-            "severity": self.severity or None,
-            "created": self.created or None,
-            "path": self.path,
-        }
+
+TODO = Serializer(Todo, "id title area severity? created? path")
 
 
 def pending_todos(root: Path) -> tuple[Todo, ...]:
@@ -200,5 +193,5 @@ def plan_todo(root: Path, asked: Mapping[str, Any], *, at: datetime) -> Edit:
         operations, subject = [*writing(root, todo.path, file)], "capture"
     if (root / STATE).exists():
         operations += writing(root, STATE, list_in_state(read_text(root, STATE), left))
-    about = {**todo.to_json(), "pending": len(left)}
+    about = {**TODO.dump(todo), "pending": len(left)}
     return Edit(subject=f"docs: {subject} todo - {todo.title}", operations=tuple(operations), about=about)

@@ -161,7 +161,8 @@ def _check_confined(plugin: object, process: ConfinedProcess) -> None:
     name = f"gsd-{secrets.token_hex(4)}"
 
     def run(script: str) -> subprocess.CompletedProcess[bytes]:
-        [outcome] = _run(Invocation(plugin=plugin, spec=specs.gsd_sandbox).call(_shell(process, script)))
+        shell = attrs.evolve(process, command=("/bin/sh", "-c", f"{script} 2>/dev/null"))
+        [outcome] = _run(Invocation(plugin=plugin, spec=specs.gsd_sandbox).call(shell))
         confined: SandboxedCommand = _value(outcome)
         environment = dict(confined.environment)
         return subprocess.run(
@@ -191,10 +192,6 @@ def _check_confined(plugin: object, process: ConfinedProcess) -> None:
             written = (folder / name).exists()
             (folder / name).unlink(missing_ok=True)
             _require(not written, f"the process can write to {folder}")
-
-
-def _shell(process: ConfinedProcess, script: str) -> ConfinedProcess:
-    return attrs.evolve(process, command=("/bin/sh", "-c", f"{script} 2>/dev/null"))
 
 
 def check_permit_tool(plugin: object, use: ToolUse) -> Permission | None:

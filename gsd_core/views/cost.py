@@ -13,8 +13,9 @@ from gsd_core.machine.ledger import Call, Ledger
 from gsd_core.machine.state import Fact
 from gsd_core.model.ids import phase_order
 from gsd_core.model.usage import Usage
+from gsd_core.serializer import SCHEMA_VERSION, Serializer
 
-from .status import SCHEMA_VERSION, phase_of
+from .status import phase_of
 
 Grouping: TypeAlias = Literal["phase", "step", "model", "day"]
 
@@ -74,23 +75,17 @@ def _group(call: Call, by: Grouping) -> str:
             return f"{call.at.astimezone():%Y-%m-%d}"
 
 
-def costs_json(costs: Costs) -> dict[str, Any]:
-    """Return *costs* as JSON data; ``dollars`` is text, or null if the cost of no call is known."""
-    usage = costs.usage
-    return {
-        "dollars": None if usage.dollars is None else str(usage.dollars),
-        "calls": costs.calls,
-        "calls_of_unknown_cost": costs.unknown,
-        "estimated_calls": costs.estimated,
-        "turns": usage.turns,
-        "tokens": {
-            "total": usage.tokens,
-            "input": usage.input_tokens,
-            "output": usage.output_tokens,
-            "cache_read": usage.cache_read_tokens,
-            "cache_write": usage.cache_write_tokens,
-        },
-    }
+COSTS = Serializer(
+    Costs,
+    "dollars=usage.dollars calls calls_of_unknown_cost=unknown estimated_calls=estimated turns=usage.turns "
+    "tokens=usage",
+    tokens=Serializer(
+        Usage,
+        "total=tokens input=input_tokens output=output_tokens cache_read=cache_read_tokens "
+        "cache_write=cache_write_tokens",
+    ),
+)
+"""``dollars`` is text, or null if the cost of no call is known."""
 
 
 def left_of(budget: Decimal, calls: Sequence[Call], runs: Sequence[str]) -> Decimal | None:
@@ -103,15 +98,13 @@ def report_json(
     runs: Sequence[str], calls: Sequence[Call], by: Grouping, *, budget: Decimal | None
 ) -> dict[str, Any]:
     """Return the costs of *runs* as JSON data; *budget* is that of the last of them."""
-    total = sum_of(calls)
     left = None if budget is None else left_of(budget, calls, runs)
+    about = {"dollars": str(budget), "left": None if left is None else str(left)}
     return {
         "schema_version": SCHEMA_VERSION,
         "runs": list(runs),
-        "total": costs_json(total),
-        "budget": None
-        if budget is None
-        else {"dollars": str(budget), "left": None if left is None else str(left)},
+        "total": COSTS.dump(sum_of(calls)),
+        "budget": None if budget is None else about,
         "by": by,
-        "groups": [{by: name, **costs_json(costs)} for name, costs in grouped(calls, by)],
+        "groups": [{by: name, **COSTS.dump(costs)} for name, costs in grouped(calls, by)],
     }

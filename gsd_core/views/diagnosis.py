@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from .status import SCHEMA_VERSION
+from gsd_core.serializer import Serializer
 
 CheckState: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
 Section: TypeAlias = Literal["machine", "settings", "plugins", "agent", "security", "project", "leftovers"]
@@ -16,11 +16,12 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Check:
     """One check: *found* says what is there, *fix* what to do about it, with a command if there is one.
 
-    *problem*: a run cannot start, or cannot be relied on. *warning*: it can, with a disadvantage.
+    *problem*: a run cannot start, or cannot be relied on. *warning*: it can, with a disadvantage. The fields
+    are positional: each check is a row of a table.
     """
 
     section: Section
@@ -28,6 +29,9 @@ class Check:
     state: CheckState
     found: str
     fix: str = ""
+
+
+CHECK = Serializer(Check, "section name state found fix?")
 
 
 def overall_state(checks: Iterable[Check]) -> CheckState:
@@ -39,18 +43,8 @@ def overall_state(checks: Iterable[Check]) -> CheckState:
 def diagnosis_json(checks: Sequence[Check], project: str, fixed: Sequence[str]) -> dict[str, Any]:
     """Return the JSON of ``gsd doctor``; *fixed* are the descriptions of what ``--fix`` has done."""
     return {
-        "schema_version": SCHEMA_VERSION,
         "project": project,
         "state": overall_state(checks),
-        "checks": [
-            {
-                "section": check.section,
-                "name": check.name,
-                "state": check.state,
-                "found": check.found,
-                "fix": check.fix or None,
-            }
-            for check in checks
-        ],
+        "checks": [*map(CHECK.dump, checks)],
         "fixed": list(fixed),
     }

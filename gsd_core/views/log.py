@@ -12,8 +12,7 @@ from gsd_core.errors import UserError
 from gsd_core.journal.schema import Record
 from gsd_core.model.counts import counted, dollars_text
 from gsd_core.sanitize import one_line
-
-from .status import SCHEMA_VERSION
+from gsd_core.serializer import SCHEMA_VERSION, Serializer
 
 Data: TypeAlias = Mapping[str, Any]
 
@@ -36,20 +35,12 @@ def parse_since(text: str, now: datetime) -> datetime:
     return time if time.tzinfo else time.astimezone()
 
 
+RECORD = Serializer(Record, "seq at run epoch kind v step? attempt? data")
+
+
 def log_json(record: Record) -> dict[str, Any]:
     """Return *record* as JSON data."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "seq": record.seq,
-        "at": record.at.isoformat(),
-        "run": record.run,
-        "epoch": record.epoch,
-        "kind": record.kind,
-        "v": record.v,
-        "step": record.step or None,
-        "attempt": record.attempt or None,
-        "data": dict(record.data),
-    }
+    return {"schema_version": SCHEMA_VERSION, **RECORD.dump(record)}
 
 
 def log_line(record: Record) -> str:

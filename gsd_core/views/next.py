@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,8 +36,9 @@ from gsd_core.model.question import Question, answer_command
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import NONE_IN_PROGRESS
 from gsd_core.sanitize import first_line
+from gsd_core.serializer import SCHEMA_VERSION, TEXT, Schema, Serializer, null
 
-from .status import NO_ANSWERS, RESUME, SCHEMA_VERSION, Holder, current_step, open_questions
+from .status import NO_ANSWERS, RESUME, Holder, current_step, open_questions
 
 MAX_QUESTION = 200
 _SCORE = re.compile(r"(\d+)\s*/\s*(\d+)")
@@ -342,15 +343,17 @@ def _describe_verify(state: State, phase: PhaseSnapshot, view: PhaseView | None)
 
 def next_json(found: Next) -> dict[str, Any]:
     """Return *found* as JSON data; without a due step all fields but the reason are null or empty."""
-    step = StepId.parse(found.step) if found.step else None
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "step": found.step or None,
-        "kind": step.kind if step else None,
-        "phase": (step.phase or None) if step else None,
-        "plan": (step.detail or None) if step else None,
-        "reason": found.reason,
-        "command": found.command or None,
-        "question": found.question or None,
-        "ready": list(found.ready),
-    }
+    return {"schema_version": SCHEMA_VERSION, **NEXT.dump(found)}
+
+
+def _of_step(part: str) -> tuple[Schema, Callable[[Next], str | None]]:
+    return null(TEXT), lambda found: (getattr(StepId.parse(found.step), part) if found.step else "") or None
+
+
+NEXT = Serializer(
+    Next,
+    "step? kind phase plan reason command? question? ready",
+    kind=_of_step("kind"),
+    phase=_of_step("phase"),
+    plan=_of_step("detail"),
+)

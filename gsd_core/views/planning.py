@@ -8,95 +8,59 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from gsd_core.model.gap import Gap, HumanCheck
+from gsd_core.planning.milestones import Milestone
 from gsd_core.planning.model import Plan, Verdict
 from gsd_core.planning.survey import Survey, Surveyed
-from gsd_core.planning.traceability import Trace
+from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck
 from gsd_core.planning.waves import plan_waves
-
-from .status import SCHEMA_VERSION
+from gsd_core.serializer import FLAG, NUMBER, SCHEMA_VERSION, TEXT, Serializer, null
 
 CurrentVerdict: TypeAlias = Literal["passed", "gaps_found", "human_needed", "missing", "stale"]
+
+
+PHASE = Serializer(Surveyed, "number name goal depends_on plans summaries status complete milestone?")
+MILESTONE = Serializer(Milestone, "version name shipped")
+PLAN = Serializer(
+    Plan,
+    "id wave depends_on autonomous files_modified requirements tasks has_summary gap_closure",
+    wave=NUMBER,
+    tasks=(NUMBER, lambda plan: len(plan.tasks)),
+    has_summary=(FLAG, lambda plan: bool(plan.summary)),
+)
+RESULT = Serializer(RecordedResult, "about status proof", status=TEXT)
+REQUIREMENT = Serializer(
+    Trace,
+    "id=requirement.id text=requirement.text category=requirement.category version=requirement.version "
+    "done=requirement.done statements=requirement.statements phase? plans commits checks evidence status "
+    "reason",
+    checks=Serializer(
+        TracedCheck,
+        "id command status result",
+        status=(null(TEXT), lambda check: check.result.status if check.result else None),
+        result=(null(TEXT), lambda check: check.result.proof if check.result else None),
+    ),
+    evidence=RESULT,
+)
+GAP = Serializer(Gap, "truth about? status reason artifacts missing found_by")
 
 
 def phases_json(survey: Survey, phases: Iterable[Surveyed]) -> dict[str, Any]:
     """Return the milestones and *phases* as JSON data."""
     return {
-        "schema_version": SCHEMA_VERSION,
-        "milestones": [
-            {"version": one.version, "name": one.name, "shipped": one.shipped} for one in survey.milestones
-        ],
-        "phases": [
-            {
-                "number": phase.number,
-                "name": phase.name,
-                "goal": phase.goal,
-                "depends_on": list(phase.depends_on),
-                "plans": phase.plans,
-                "summaries": phase.summaries,
-                "status": phase.status,
-                "complete": phase.complete,
-                "milestone": phase.milestone or None,
-            }
-            for phase in phases
-        ],
+        "milestones": [*map(MILESTONE.dump, survey.milestones)],
+        "phases": [*map(PHASE.dump, phases)],
     }
 
 
 def plans_json(plans: Sequence[Plan]) -> dict[str, Any]:
     """Return the plans of a phase as JSON data; waves are computed from the plans' dependencies."""
     waves = plan_waves(plans)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "plans": [
-            {
-                "id": plan.id,
-                "wave": waves[plan.id],
-                "depends_on": list(plan.depends_on),
-                "autonomous": plan.autonomous,
-                "files_modified": list(plan.files_modified),
-                "requirements": list(plan.requirements),
-                "tasks": len(plan.tasks),
-                "has_summary": bool(plan.summary),
-                "gap_closure": plan.gap_closure,
-            }
-            for plan in plans
-        ],
-    }
+    return {"plans": [PLAN.dump(plan, wave=waves[plan.id]) for plan in plans]}
 
 
 def requirements_json(rows: Iterable[Trace]) -> dict[str, Any]:
     """Return the traced requirements as JSON data, in the order of their file."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "requirements": [
-            {
-                "id": row.requirement.id,
-                "text": row.requirement.text,
-                "category": row.requirement.category,
-                "version": row.requirement.version,
-                "done": row.requirement.done,
-                "statements": list(row.requirement.statements),
-                "phase": row.phase or None,
-                "plans": list(row.plans),
-                "commits": list(row.commits),
-                "checks": [
-                    {
-                        "id": check.id,
-                        "command": check.command,
-                        "status": check.result.status if check.result else None,
-                        "result": check.result.proof if check.result else None,
-                    }
-                    for check in row.checks
-                ],
-                "evidence": [
-                    {"about": one.about, "status": one.status, "proof": one.proof} for one in row.evidence
-                ],
-                "status": row.status,
-                "reason": row.reason,
-            }
-            for row in rows
-        ],
-    }
+    return {"schema_version": SCHEMA_VERSION, "requirements": [*map(REQUIREMENT.dump, rows)]}
 
 
 @attrs.frozen(kw_only=True)
@@ -122,19 +86,7 @@ def verdict_status(verdict: Verdict | None) -> CurrentVerdict:
 def gaps_json(found: PhaseGaps) -> dict[str, Any]:
     """Return *found* as JSON data."""
     return {
-        "schema_version": SCHEMA_VERSION,
         "status": found.status,
-        "gaps": [
-            {
-                "truth": gap.truth,
-                "about": gap.about or None,
-                "status": gap.status,
-                "reason": gap.reason,
-                "artifacts": [{"path": artifact.path, "issue": artifact.issue} for artifact in gap.artifacts],
-                "missing": list(gap.missing),
-                "found_by": gap.found_by,
-            }
-            for gap in found.gaps
-        ],
+        "gaps": [*map(GAP.dump, found.gaps)],
         "complete": not found.failed,
     }

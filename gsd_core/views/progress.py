@@ -18,8 +18,7 @@ from gsd_core.planning.todos import Todo
 
 from .next import Next, next_json
 from .phases import measure_json
-from .planning import phases_json
-from .status import SCHEMA_VERSION
+from .planning import PHASE
 
 RECENT = 3
 _BOLD_LINE = re.compile(r"^\*\*(?!.*:\*\*\s)(.+?)\*\*\s*$", re.MULTILINE)
@@ -101,13 +100,11 @@ def _items(lines: Lines, titles: Sequence[str]) -> tuple[str, ...]:
 
 def progress_json(progress: ProjectProgress) -> dict[str, Any]:
     """Return *progress* as JSON data."""
-    listed = phases_json(progress.survey, progress.phases)
     return {
-        "schema_version": SCHEMA_VERSION,
         "project": progress.name or None,
         "milestone": progress.survey.current or None,
         **measure_json(progress.measure),
-        "phases": listed["phases"],
+        "phases": [*map(PHASE.dump, progress.phases)],
         "recent": [attrs.asdict(summary) for summary in progress.recent],
         "decisions": list(progress.decisions),
         "blockers": list(progress.blockers),

@@ -6,19 +6,22 @@ Nothing here assumes that one step or one phase is in progress at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import attrs
 
 from gsd_core.machine.state import Fact, State, StepRecord
-from gsd_core.planning.model import PhaseView, Plan, Planning
+from gsd_core.model.gap import HumanCheck
+from gsd_core.planning.model import Artifact, PhaseView, Plan, Planning, Statement, Task, Truth
 from gsd_core.planning.waves import plan_waves
+from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null, values
 
-from .cost import costs_json
+from .cost import COSTS
 from .phases import PhaseRow, Progress, phase_rows
-from .planning import PhaseGaps, gaps_json, verdict_status
-from .status import active_steps, phase_json, phase_of, step_json, time_json
+from .planning import GAP, CurrentVerdict, verdict_status
+from .status import PHASE_ROW, STEP, active_steps, phase_of, step_json
 from .summary import Decision, RunSummary, StepDone
 
 
@@ -30,7 +33,7 @@ class CommitDone:
     subject: str
     step: str
     task: str = ""
-    at: str | None = None
+    at: datetime | None = None
 
 
 def commits_of(facts: Iterable[Fact]) -> tuple[CommitDone, ...]:
@@ -42,22 +45,17 @@ def commits_of(facts: Iterable[Fact]) -> tuple[CommitDone, ...]:
             continue
         task = str(fact.data.get("task") or "")
         subject = str(fact.data.get("subject") or fact.data.get("name") or task)
-        found[sha] = CommitDone(sha=sha, subject=subject, step=fact.step, task=task, at=time_json(fact.at))
+        found[sha] = CommitDone(sha=sha, subject=subject, step=fact.step, task=task, at=fact.at)
     return tuple(found.values())
 
 
-def commit_json(commit: CommitDone) -> dict[str, Any]:
-    """Return a commit as JSON data."""
-    plan, _, number = commit.task.partition("/")
-    return {
-        "sha": commit.sha,
-        "subject": commit.subject,
-        "step": commit.step,
-        "phase": phase_of(commit.step) or None,
-        "plan": plan or None,
-        "task": number or None,
-        "at": commit.at,
-    }
+COMMIT = Serializer(
+    CommitDone,
+    "sha subject step phase plan task at",
+    phase=(null(TEXT), lambda commit: phase_of(commit.step) or None),
+    plan=(null(TEXT), lambda commit: commit.task.partition("/")[0] or None),
+    task=(null(TEXT), lambda commit: commit.task.partition("/")[2] or None),
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -107,17 +105,13 @@ def phase_entry(details: Details, phase: PhaseView) -> dict[str, Any]:
     row = details.rows.get(phase.number) or _unseen(phase)
     active = [one for one in active_steps(details.state) if one.id.phase == phase.number]
     waves = plan_waves(phase.plans)
-    return {
-        **phase_json(row),
-        "name": phase.name,
-        "goal": phase.goal,
-        "depends_on": list(phase.depends_on),
-        "requirements": list(phase.requirements),
-        "complete": phase.ticked,
-        "verdict": verdict_status(phase.verdict),
-        "active": [step_json(one, interrupted=details.interrupted) for one in active],
-        "plans": [plan_entry(details, plan, waves[plan.id]) for plan in phase.plans],
-    }
+    entry = PHASE_ENTRY.dump(
+        phase,
+        verdict=verdict_status(phase.verdict),
+        active=[step_json(one, interrupted=details.interrupted) for one in active],
+        plans=[plan_entry(details, plan, waves[plan.id]) for plan in phase.plans],
+    )
+    return {**PHASE_ROW.dump(row), **entry}
 
 
 def _unseen(phase: PhaseView) -> PhaseRow:
@@ -132,29 +126,31 @@ def _unseen(phase: PhaseView) -> PhaseRow:
 
 def plan_entry(details: Details, plan: Plan, wave: int) -> dict[str, Any]:
     """Return a plan with its tasks as JSON data; a task that is committed has its commit."""
-    return {
-        "id": plan.id,
-        "phase": plan.phase,
-        "name": plan.name,
-        "objective": plan.objective,
-        "wave": wave,
-        "depends_on": list(plan.depends_on),
-        "autonomous": plan.autonomous,
-        "files_modified": list(plan.files_modified),
-        "requirements": list(plan.requirements),
-        "tasks": [
-            {
-                "number": task.number,
-                "name": task.name,
-                "type": task.type,
-                "commit": details.made.get(f"{plan.id}/{task.number}"),
-            }
-            for task in plan.tasks
-        ],
-        "has_summary": bool(plan.summary),
-        "gap_closure": plan.gap_closure,
-        "status": _plan_status(details, plan),
-    }
+    made = [(task, details.made.get(f"{plan.id}/{task.number}")) for task in plan.tasks]
+    tasks = [TASK.dump(task, commit=commit) for task, commit in made]
+    return PLAN_ENTRY.dump(plan, wave=wave, tasks=tasks, status=_plan_status(details, plan))
+
+
+TASK = Serializer(Task, "number name type commit", type=TEXT, commit=null(TEXT))
+PLAN_ENTRY = Serializer(
+    Plan,
+    "id phase name objective wave depends_on autonomous files_modified requirements tasks has_summary "
+    "gap_closure status",
+    wave=NUMBER,
+    tasks=arr(TASK.schema),
+    has_summary=(FLAG, lambda plan: bool(plan.summary)),
+    status={"type": "string", "enum": ["pending", "in_progress", "completed", "failed"]},
+)
+PHASE_ENTRY = Serializer(
+    PhaseView,
+    "name goal depends_on requirements complete=ticked verdict active plans",
+    verdict=values(CurrentVerdict),
+    active=arr(STEP.schema),
+    plans=arr(PLAN_ENTRY.schema),
+)
+
+
+_BEGUN = ("running", "parked", "result", "waiting")
 
 
 def _plan_status(details: Details, plan: Plan) -> str:
@@ -163,11 +159,7 @@ def _plan_status(details: Details, plan: Plan) -> str:
     records = details.executions.get(plan.id, ())
     if any(record.status == "failed" for record in records):
         return "failed"
-    return "in_progress" if any(_has_begun(record) for record in records) else "pending"
-
-
-def _has_begun(record: StepRecord) -> bool:
-    return record.status in ("running", "parked", "result", "waiting")
+    return "in_progress" if any(record.status in _BEGUN for record in records) else "pending"
 
 
 @attrs.frozen(kw_only=True)
@@ -203,9 +195,9 @@ def phase_details(
         ],
         "verification": _verification(phase, texts.verification),
         "requirements_traced": [row for row in requirements if row["phase"] == phase.number],
-        "history": [step_done_json(step) for step in summary.steps if step.phase == phase.number],
+        "history": [STEP_DONE.dump(step) for step in summary.steps if step.phase == phase.number],
         "commits": [
-            commit_json(commit)
+            COMMIT.dump(commit)
             for commit in details.commits
             if phase_of(commit.step) == phase.number or commit.sha in shas
         ],
@@ -217,8 +209,8 @@ def _plan_texts(plan: Plan, texts: PhaseTexts) -> dict[str, Any]:
     return {
         "text": plan.text,
         "summary": texts.summaries.get(plan.id, ""),
-        "truths": [{"id": one.id, "text": one.text, "serves": list(one.serves)} for one in found.truths],
-        "artifacts": [{"path": one.path, "provides": one.provides} for one in found.artifacts],
+        "truths": [*map(TRUTH.dump, found.truths)],
+        "artifacts": [*map(ARTIFACT.dump, found.artifacts)],
     }
 
 
@@ -232,41 +224,28 @@ def _verification(phase: PhaseView, text: str) -> dict[str, Any] | None:
         "score": verdict.score,
         "verified": verdict.verified,
         "text": text,
-        "gaps": gaps_json(PhaseGaps(status=status, gaps=verdict.gaps))["gaps"],
-        "human": [
-            {"test": one.test, "expected": one.expected, "why": one.why, "result": one.result}
-            for one in verdict.human
-        ],
+        "gaps": [*map(GAP.dump, verdict.gaps)],
+        "human": [*map(HUMAN_CHECK.dump, verdict.human)],
     }
 
 
-def step_done_json(step: StepDone) -> dict[str, Any]:
-    """Return the work on a step as JSON data."""
-    return {
-        "id": step.id,
-        "status": step.status.replace(" ", "_"),
-        "attempts": step.attempts,
-        "seconds": step.took.total_seconds(),
-        "started_at": time_json(step.started_at),
-        "commit": step.commit or None,
-        "failures": list(step.failures),
-        "cost": costs_json(step.costs),
-    }
-
-
-def answered_json(decision: Decision) -> dict[str, Any]:
-    """Return a question that was answered as JSON data."""
-    given = decision.answer
-    assert given is not None, f"{decision.id} is open"
-    return {
-        "id": decision.id,
-        "text": decision.text,
-        "step": decision.step,
-        "kind": decision.kind,
-        "asked_at": time_json(decision.asked_at),
-        "words": given.words,
-        "by": given.by,
-        "via": given.via,
-        "how": given.how,
-        "at": time_json(given.at),
-    }
+STEP_DONE = Serializer(
+    StepDone,
+    "id status attempts seconds=took started_at commit? failures cost=costs",
+    status=(
+        {"type": "string", "enum": ["running", "completed", "failed", "waiting", "cut_off", "skipped"]},
+        lambda step: step.status.replace(" ", "_"),
+    ),
+    started_at=null(TIME),
+    cost=COSTS,
+)
+ANSWERED = Serializer(
+    Decision,
+    "id text step kind asked_at words=answer.words by=answer.by via=answer.via how=answer.how at=answer.at",
+    asked_at=null(TIME),
+    how=TEXT,
+)
+TRUTH = Serializer(Truth, "id text serves")
+ARTIFACT = Serializer(Artifact, "path provides")
+HUMAN_CHECK = Serializer(HumanCheck, "test expected why result")
+STATEMENT = Serializer(Statement, "id text line heading")

@@ -7,227 +7,54 @@ what the commands print.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
-
-import attrs
+from typing import get_args
 
 from gsd_core.machine.state import RunOutcome
 from gsd_core.model.event import EVENT_NAMES
-from gsd_core.model.gap import GapStatus
 from gsd_core.model.panel import Panel
-from gsd_core.model.session import SessionState
-from gsd_core.planning.health import HealthStatus
-from gsd_core.planning.survey import DiskStatus
+from gsd_core.model.session import SESSION
+from gsd_core.planning.health import ISSUE, HealthStatus
+from gsd_core.planning.todos import TODO
+from gsd_core.serializer import (
+    ANY,
+    FLAG,
+    NUMBER,
+    SCHEMA_VERSION,
+    TEXT,
+    TEXTS,
+    TIME,
+    Schema,
+    arr,
+    null,
+    obj,
+    table,
+    values,
+)
+from gsd_core.serializer import schema_of as schema_of_type
 
-from .cost import Grouping
-from .diagnosis import CheckState, Section
-from .phases import Progress
-from .planning import CurrentVerdict
+from .cost import COSTS, Grouping
+from .diagnosis import CHECK, CheckState
+from .log import RECORD
+from .next import NEXT
+from .planning import GAP, MILESTONE, PHASE, PLAN, REQUIREMENT, CurrentVerdict
 from .progress import Summary
-from .status import SCHEMA_VERSION, Holder, RunStatus
-
-Schema: TypeAlias = dict[str, Any]
+from .project_details import ANSWERED, COMMIT, PHASE_ENTRY, PLAN_ENTRY, STATEMENT, STEP_DONE
+from .status import COUNTS, PHASE_ROW, QUESTION, STATUS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-
-def values(*kinds: Any) -> Schema:
-    """Return the schema of a string with one of the values of these ``Literal`` types."""
-    found: list[str] = []
-    for kind in kinds:
-        for value in get_args(kind):
-            found += get_args(value) if get_origin(value) is Literal else [value]
-    return {"enum": sorted(set(found))}
-
-
-def obj(**fields: Schema) -> Schema:
-    """Return the schema of an object in which all *fields* are required."""
-    return {"type": "object", "properties": fields, "required": list(fields)}
-
-
-def arr(items: Schema) -> Schema:
-    """Return the schema of a list."""
-    return {"type": "array", "items": items}
-
-
-def table(of: Schema) -> Schema:
-    """Return the schema of an object with any keys."""
-    return {"type": "object", "additionalProperties": of}
-
-
-def null(schema: Schema) -> Schema:
-    """Return *schema*, or null."""
-    if isinstance(schema.get("type"), str):
-        return {**schema, "type": [schema["type"], "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def fields_of(kind: type[attrs.AttrsInstance]) -> Schema:
-    """Return the schema of an object with the fields of an attrs class."""
-    hints = get_type_hints(kind)
-    return obj(**{field.name: _of_type(hints[field.name]) for field in attrs.fields(kind)})
-
-
-def _of_type(kind: Any) -> Schema:
-    origin = get_origin(kind)
-    if origin is Literal:
-        return values(kind)
-    if origin in (Union, UnionType):
-        [inner] = [part for part in get_args(kind) if part is not type(None)]
-        return null(_of_type(inner))
-    if origin is Mapping:
-        return table(_of_type(get_args(kind)[1]))
-    if origin is tuple:
-        return arr(_of_type(get_args(kind)[0]))
-    return {str: TEXT, int: NUMBER, bool: FLAG}[kind]
-
-
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "integer"}
-FLAG: Schema = {"type": "boolean"}
-TIME: Schema = {"type": "string", "format": "date-time"}
-ANY: Schema = {}
-TEXTS = arr(TEXT)
-COUNTS = obj(total=NUMBER, done=NUMBER)
-
-COSTS = obj(
-    dollars=null(TEXT),
-    calls=NUMBER,
-    calls_of_unknown_cost=NUMBER,
-    estimated_calls=NUMBER,
-    turns=NUMBER,
-    tokens=obj(total=NUMBER, input=NUMBER, output=NUMBER, cache_read=NUMBER, cache_write=NUMBER),
-)
 COST_GROUP: Schema = {
-    **COSTS,
-    "properties": {**dict.fromkeys(get_args(Grouping), TEXT), **COSTS["properties"]},
+    **COSTS.schema,
+    "properties": {**dict.fromkeys(get_args(Grouping), TEXT), **COSTS.schema["properties"]},
 }
 """The field by whose name the calls are grouped says which group it is."""
 
-NEXT = obj(
-    **dict.fromkeys(("step", "kind", "phase", "plan", "command", "question"), null(TEXT)),
-    reason=TEXT,
-    ready=TEXTS,
-)
-PHASE = obj(
-    number=TEXT,
-    name=TEXT,
-    goal=TEXT,
-    depends_on=TEXTS,
-    plans=NUMBER,
-    summaries=NUMBER,
-    status=values(DiskStatus),
-    complete=FLAG,
-    milestone=null(TEXT),
-)
-PHASE_OF_RUN = obj(
-    number=TEXT,
-    name=TEXT,
-    status=values(Progress),
-    steps=table(values(Progress)),
-    plans=COUNTS,
-    gap_rounds=NUMBER,
-    in_range=FLAG,
-    started_at=null(TIME),
-    completed_at=null(TIME),
-)
-QUESTION = obj(
-    id=TEXT,
-    kind=TEXT,
-    step=TEXT,
-    header=TEXT,
-    text=TEXT,
-    reason=TEXT,
-    options=arr(obj(number=NUMBER, label=TEXT, description=TEXT, recommended=FLAG)),
-    multiple=FLAG,
-    free_text=FLAG,
-    human_only=FLAG,
-    inspection=FLAG,
-    asked_at=null(TIME),
-    answer_given=FLAG,
-    answer=null(TEXT),
-    answer_with=TEXT,
-)
-STEP = obj(
-    id=TEXT,
-    kind=TEXT,
-    phase=null(TEXT),
-    status=TEXT,
-    attempt=NUMBER,
-    started_at=null(TIME),
-    until=null(TIME),
-)
-STATUS = obj(
-    run=null(TEXT),
-    status=values(RunStatus, RunOutcome),
-    idea=null(TEXT),
-    agent=null(TEXT),
-    sandbox=obj(name=null(TEXT), why=TEXT),
-    branch=null(TEXT),
-    exit=null(NUMBER),
-    reason=TEXT,
-    notes=TEXTS,
-    started_at=null(TIME),
-    last_at=null(TIME),
-    waits_for=null(TEXT),
-    owner=null(fields_of(Holder)),
-    progress=NUMBER,
-    percent=NUMBER,
-    plans=COUNTS,
-    phases_total=NUMBER,
-    phases_complete=NUMBER,
-    idle=null(TEXT),
-    single_steps=null(obj(outcome=values(RunOutcome), exit=NUMBER, reason=TEXT)),
-    current_step=null(STEP),
-    active_steps=arr(STEP),
-    phases=arr(PHASE_OF_RUN),
-    assumed=obj(count=NUMBER, checks=arr(obj(id=TEXT, step=TEXT, text=TEXT))),
-    not_notified=arr(obj(service=TEXT, reason=TEXT, since=null(TIME), count=NUMBER)),
-    questions=arr(QUESTION),
-    cost=obj(dollars=null(TEXT), tokens=NUMBER, calls=NUMBER, basis=TEXT),
-    budget=null(TEXT),
-    next=null(NEXT),
+STATUS_PRINTED = obj(
+    **STATUS.schema["properties"],
+    next=null(NEXT.schema),
     workstreams=arr(obj(name=TEXT, active=FLAG, phases=NUMBER, complete=NUMBER, error=null(TEXT))),
 )
-RECORD = obj(
-    seq=NUMBER,
-    at=TIME,
-    run=TEXT,
-    epoch=NUMBER,
-    kind=TEXT,
-    v=NUMBER,
-    step=null(TEXT),
-    attempt=null(NUMBER),
-    data=table(ANY),
-)
 EVENT = obj(seq=NUMBER, name={"enum": [*EVENT_NAMES]}, at=TIME, run=TEXT, step=null(TEXT), data=table(ANY))
-EVIDENCE = arr(obj(about=TEXT, status=TEXT, proof=TEXT))
-REQUIREMENT = obj(
-    id=TEXT,
-    text=TEXT,
-    category=TEXT,
-    version=TEXT,
-    done=FLAG,
-    statements=TEXTS,
-    phase=null(TEXT),
-    plans=TEXTS,
-    commits=TEXTS,
-    checks=arr(obj(id=TEXT, command=TEXT, status=null(TEXT), result=null(TEXT))),
-    evidence=EVIDENCE,
-    status=TEXT,
-    reason=TEXT,
-)
-GAP = obj(
-    truth=TEXT,
-    about=null(TEXT),
-    status=values(GapStatus),
-    reason=TEXT,
-    artifacts=arr(obj(path=TEXT, issue=TEXT)),
-    missing=TEXTS,
-    found_by=TEXT,
-)
-ISSUE = obj(code=TEXT, path=TEXT, line=null(NUMBER), message=TEXT, fix=TEXT, repairable=FLAG)
 PLUGIN = obj(
     **dict.fromkeys(("name", "source", "status"), TEXT),
     **dict.fromkeys(("about", "reason", "distribution", "version", "sha256", "path"), null(TEXT)),
@@ -235,27 +62,10 @@ PLUGIN = obj(
     notes=TEXTS,
     last_failures=arr(obj(hook=TEXT, error=TEXT)),
 )
-TODO = obj(id=TEXT, title=TEXT, area=TEXT, severity=null(TEXT), created=null(TEXT), path=TEXT)
 HANDED_OVER = obj(asked={"const": True}, pid=NUMBER)
 """The active run does it after its current step."""
 PHASE_EDIT = obj(phase=TEXT, name=TEXT, folder=null(TEXT), commit=null(TEXT))
-SESSION = obj(
-    id=TEXT,
-    slot=null(NUMBER),
-    project=TEXT,
-    command=TEXTS,
-    state=values(SessionState),
-    checkpoint=null(TEXT),
-    reason=TEXT,
-    run=null(TEXT),
-    exit=null(NUMBER),
-    pid=null(NUMBER),
-    created_at=TIME,
-    started_at=null(TIME),
-    ended_at=null(TIME),
-    updated_at=TIME,
-)
-STARTED = obj(session=SESSION)
+STARTED = obj(session=SESSION.schema)
 """What ``--bg`` prints."""
 END = obj(
     run=TEXT,
@@ -282,9 +92,9 @@ END["properties"] |= {
     "try_it": null(obj(source=TEXT, commands=TEXTS, checked=TEXTS)),
     "worked_seconds": {"type": "number"},
     "processes": NUMBER,
-    "cost": COSTS,
+    "cost": COSTS.schema,
     "assumed": arr(obj(question=TEXT, text=TEXT, answer=TEXT, by=TEXT)),
-    "questions": arr(QUESTION),
+    "questions": arr(QUESTION.schema),
     "next": TEXTS,
 }
 """Not required: they are missing if the project cannot be read any more."""
@@ -300,7 +110,7 @@ DRY_RUN = obj(
 
 
 def _with(schema: Schema, more: Schema) -> Schema:
-    return obj(**schema["properties"], **more["properties"])
+    return obj(**{**schema["properties"], **more["properties"]})
 
 
 def either(*schemas: Schema) -> Schema:
@@ -319,65 +129,52 @@ SCHEMAS: Mapping[str, Schema] = {
         files=TEXTS,
         commit=null(TEXT),
     ),
-    "stop": either(obj(asked=FLAG, pid=null(NUMBER)), obj(session=SESSION)),
-    "ps": obj(sessions=arr(SESSION)),
-    "questions": obj(run=null(TEXT), questions=arr(QUESTION)),
+    "stop": either(obj(asked=FLAG, pid=null(NUMBER)), obj(session=SESSION.schema)),
+    "ps": obj(sessions=arr(SESSION.schema)),
+    "questions": obj(run=null(TEXT), questions=arr(QUESTION.schema)),
     "answer": obj(question=TEXT, words=TEXT, taken_by=null(NUMBER), replaced=FLAG),
-    "status": STATUS,
-    "next": NEXT,
+    "status": STATUS_PRINTED,
+    "next": NEXT.schema,
     "progress": obj(
         project=null(TEXT),
         milestone=null(TEXT),
         percent=NUMBER,
         plans=COUNTS,
         phases_complete=NUMBER,
-        phases=arr(PHASE),
-        recent=arr(fields_of(Summary)),
+        phases=arr(PHASE.schema),
+        recent=arr(schema_of_type(Summary)),
         decisions=TEXTS,
         blockers=TEXTS,
         todos=arr(obj(id=TEXT, title=TEXT, area=TEXT)),
-        next=NEXT,
+        next=NEXT.schema,
     ),
-    "log": RECORD,
-    "watch": RECORD,
+    "log": RECORD.schema,
+    "watch": RECORD.schema,
     "cost": obj(
         runs=TEXTS,
-        total=COSTS,
+        total=COSTS.schema,
         budget=null(obj(dollars=TEXT, left=null(TEXT))),
         by=values(Grouping),
         groups=arr(COST_GROUP),
     ),
     "panels": obj(
-        panels=arr(_with(fields_of(Panel), obj(plugin=TEXT))), failures=arr(obj(plugin=TEXT, reason=TEXT))
+        panels=arr(_with(schema_of_type(Panel), obj(plugin=TEXT))),
+        failures=arr(obj(plugin=TEXT, reason=TEXT)),
     ),
-    "phases": obj(milestones=arr(obj(version=TEXT, name=TEXT, shipped=FLAG)), phases=arr(PHASE)),
-    "plans": obj(
-        plans=arr(
-            obj(
-                id=TEXT,
-                wave=NUMBER,
-                depends_on=TEXTS,
-                autonomous=FLAG,
-                files_modified=TEXTS,
-                requirements=TEXTS,
-                tasks=NUMBER,
-                has_summary=FLAG,
-                gap_closure=FLAG,
-            )
-        )
-    ),
-    "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP), complete=FLAG),
-    "requirements": obj(requirements=arr(REQUIREMENT)),
+    "phases": obj(milestones=arr(MILESTONE.schema), phases=arr(PHASE.schema)),
+    "plans": obj(plans=arr(PLAN.schema)),
+    "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP.schema), complete=FLAG),
+    "requirements": obj(requirements=arr(REQUIREMENT.schema)),
     "phase add": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
     "phase insert": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
     "phase remove": _with(PHASE_EDIT, obj(renumbered=table(TEXT), copy=null(TEXT))),
     "todo add": either(
-        _with(TODO, obj(commit=null(TEXT), pending=NUMBER, asked={"const": False})), HANDED_OVER
+        _with(TODO.schema, obj(commit=null(TEXT), pending=NUMBER, asked={"const": False})), HANDED_OVER
     ),
     "todo done": either(
-        _with(TODO, obj(commit=null(TEXT), pending=NUMBER, asked={"const": False})), HANDED_OVER
+        _with(TODO.schema, obj(commit=null(TEXT), pending=NUMBER, asked={"const": False})), HANDED_OVER
     ),
-    "todo list": obj(todos=arr(TODO)),
+    "todo list": obj(todos=arr(TODO.schema)),
     "trust": obj(
         project=TEXT,
         trusted=FLAG,
@@ -403,16 +200,14 @@ SCHEMAS: Mapping[str, Schema] = {
     "doctor": obj(
         project=TEXT,
         state=values(CheckState),
-        checks=arr(
-            obj(section=values(Section), name=TEXT, state=values(CheckState), found=TEXT, fix=null(TEXT))
-        ),
+        checks=arr(CHECK.schema),
         fixed=TEXTS,
     ),
     "health": obj(
         status=values(HealthStatus),
-        errors=arr(ISSUE),
-        warnings=arr(ISSUE),
-        info=arr(ISSUE),
+        errors=arr(ISSUE.schema),
+        warnings=arr(ISSUE.schema),
+        info=arr(ISSUE.schema),
         repairable_count=NUMBER,
         repairs=arr(obj(path=TEXT, codes=TEXTS, diff=TEXT, applied=FLAG)),
     ),
@@ -420,6 +215,16 @@ SCHEMAS: Mapping[str, Schema] = {
     "version": obj(gsd=TEXT, python=TEXT, platform=TEXT, git=null(TEXT), libraries=table(null(TEXT))),
 }
 """By command; ``run`` is for all commands with ``--output-format json``, ``event`` for ``stream-json``."""
+
+DETAILS: Mapping[str, Schema] = {
+    "phase": _with(PHASE_ROW.schema, PHASE_ENTRY.schema),
+    "plan": PLAN_ENTRY.schema,
+    "statement": STATEMENT.schema,
+    "commit": COMMIT.schema,
+    "step": STEP_DONE.schema,
+    "answered question": ANSWERED.schema,
+}
+"""The parts of :class:`gsd_core.project_details.ProjectDetails`."""
 
 TITLES: Mapping[str, str] = {
     "run": "--output-format json of gsd run, gsd resume and the commands that do one step",

@@ -25,13 +25,13 @@ from gsd_core.sanitize import safe_data
 from .log import log_line
 from .phases import measure_of_snapshot, phase_rows
 from .status import (
+    PHASE_ROW,
     SCHEMA_VERSION,
     FailureRecord,
     History,
     current_step,
     fold_history,
     open_questions,
-    phase_json,
     phase_of,
     question_json,
     time_json,
@@ -111,7 +111,9 @@ def state_file(state: State, history: History) -> dict[str, Any]:
         "current_phase": current.id.phase if current and current.id.phase else in_progress,
         "current_step": str(current.id) if current else None,
         "progress": measure_of_snapshot(state.seen).percent,
-        "phases": [{**phase_json(row), "commits": list(history.commits.get(row.number, ()))} for row in rows],
+        "phases": [
+            {**PHASE_ROW.dump(row), "commits": list(history.commits.get(row.number, ()))} for row in rows
+        ],
         "pending_questions": [question_json(asked) for asked in open_questions(state)],
         "error_history": [_error_json(error) for error in history.errors[-MAX_ERRORS:]],
         "started_at": time_json(state.started_at),

@@ -28,15 +28,16 @@ from gsd_core.machine.state import (
     assumed_checks,
 )
 from gsd_core.model.ids import StepId
-from gsd_core.model.question import Asked, Question, answer_command
+from gsd_core.model.question import Asked, Option, Question, answer_command
 from gsd_core.model.usage import Usage
 from gsd_core.planning.survey import Measure
+from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null, obj
+from gsd_core.serializer import SCHEMA_VERSION as SCHEMA_VERSION
 
 from .phases import PhaseRow, measure_json, measure_of_snapshot, phase_rows
 
 RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
 
-SCHEMA_VERSION = 1
 RESUME = "gsd resume"
 NO_ANSWERS: Mapping[str, str] = {}
 
@@ -382,60 +383,16 @@ _HANDLERS: dict[str, Callable[[History, Fact, Structure], History]] = {
 
 def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
     """Return *status* as JSON data; *gsd* is how to call gsd for the project."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "run": status.run or None,
-        "status": status.run_status,
-        "idea": status.idea or None,
-        "agent": status.agent or None,
-        "sandbox": {"name": status.sandbox or None, "why": status.unconfined},
-        "branch": status.branch or None,
-        "exit": status.exit,
-        "reason": status.reason,
-        "notes": list(status.notes),
-        "started_at": time_json(status.started_at),
-        "last_at": time_json(status.last_at),
-        "waits_for": status.waits_for or None,
-        "owner": attrs.asdict(status.holder) if status.holder else None,
-        "progress": status.measure.percent,
-        **measure_json(status.measure),
-        "idle": status.idle or None,
-        "single_steps": _single_json(status.single),
-        "current_step": step_json(status.current, interrupted=status.interrupted) if status.current else None,
-        "active_steps": [step_json(one, interrupted=status.interrupted) for one in status.active],
-        "phases": [phase_json(row) for row in status.phases],
-        "assumed": {
-            "count": len(status.assumed),
-            "checks": [{"id": one.id, "step": step, "text": one.text} for step, one in status.assumed],
-        },
-        "not_notified": [
-            {"service": one.service, "reason": one.reason, "since": time_json(one.since), "count": one.count}
-            for one in status.not_notified
-        ],
-        "questions": [question_json(asked, status.pending_answers, gsd) for asked in status.questions],
-        "cost": cost_json(status.usage, status.calls),
-        "budget": None if status.budget is None else str(status.budget),
-    }
+    steps = [step_json(one, interrupted=status.interrupted) for one in status.active]
+    current = step_json(status.current, interrupted=status.interrupted) if status.current else None
+    questions = [question_json(asked, status.pending_answers, gsd) for asked in status.questions]
+    data = STATUS.dump(status, current_step=current, active_steps=steps, questions=questions)
+    return {"schema_version": SCHEMA_VERSION, **data}
 
 
 def time_json(time: datetime | None) -> str | None:
     """Return a time as JSON data."""
     return time.isoformat() if time else None
-
-
-def phase_json(row: PhaseRow) -> dict[str, Any]:
-    """Return a phase as JSON data."""
-    return {
-        "number": row.number,
-        "name": row.name,
-        "status": row.status,
-        "steps": dict(row.steps),
-        "plans": {"total": row.plans, "done": row.plans_done},
-        "gap_rounds": row.gap_rounds,
-        "in_range": row.wanted,
-        "started_at": time_json(row.started_at),
-        "completed_at": time_json(row.completed_at),
-    }
 
 
 def question_json(
@@ -447,46 +404,77 @@ def question_json(
     is how to call gsd for the project, such as ``gsd -C DIR``.
     """
     question = asked.question
-    return {
-        "id": question.id,
-        "kind": asked.kind,
-        "step": asked.step,
-        "header": question.header,
-        "text": question.text,
-        "reason": asked.reason,
-        "options": [
-            {"number": number, "label": o.label, "description": o.description, "recommended": o.recommended}
-            for number, o in enumerate(question.options, 1)
-        ],
-        "multiple": question.multiple,
-        "free_text": question.free_text,
-        "human_only": question.human_only,
-        "inspection": question.inspection,
-        "asked_at": time_json(asked.at),
-        "answer_given": question.id in pending_answers,
-        "answer": pending_answers.get(question.id),
-        "answer_with": answer_command(question, gsd),
-    }
-
-
-def cost_json(usage: Usage, calls: int) -> Mapping[str, Any]:
-    """Return the usage as JSON data; ``dollars`` is a string, or null if the price is not known."""
-    dollars = None if usage.dollars is None else str(usage.dollars)
-    return {"dollars": dollars, "tokens": usage.tokens, "calls": calls, "basis": usage.basis}
-
-
-def _single_json(end: Closing | None) -> dict[str, Any] | None:
-    return {"outcome": end.outcome, "exit": end.exit, "reason": end.reason} if end else None
+    options = [{"number": number, **OPTION.dump(one)} for number, one in enumerate(question.options, 1)]
+    return QUESTION.dump(
+        asked,
+        options=options,
+        answer_given=question.id in pending_answers,
+        answer=pending_answers.get(question.id),
+        answer_with=answer_command(question, gsd),
+    )
 
 
 def step_json(record: StepRecord, *, interrupted: bool) -> dict[str, Any]:
     """Return a step that has begun as JSON data; *interrupted*: no process works on it."""
-    return {
-        "id": str(record.id),
-        "kind": record.id.kind,
-        "phase": record.id.phase or None,
-        "status": _status_of(record, interrupted=interrupted),
-        "attempt": record.attempt,
-        "started_at": time_json(record.started_at),
-        "until": time_json(record.until),
-    }
+    return STEP.dump(record, status=_status_of(record, interrupted=interrupted))
+
+
+COUNTS = obj(total=NUMBER, done=NUMBER)
+OPTION = Serializer(Option, "label description recommended")
+QUESTION = Serializer(
+    Asked,
+    "id=question.id kind step header=question.header text=question.text reason options "
+    "multiple=question.multiple free_text=question.free_text human_only=question.human_only "
+    "inspection=question.inspection asked_at=at answer_given answer answer_with",
+    kind=TEXT,
+    options=arr(obj(number=NUMBER, **OPTION.schema["properties"])),
+    answer_given=FLAG,
+    answer=null(TEXT),
+    answer_with=TEXT,
+)
+STEP = Serializer(
+    StepRecord,
+    "id kind=id.kind phase=id.phase? status attempt started_at until",
+    id=(TEXT, lambda record: str(record.id)),
+    kind=TEXT,
+    status=TEXT,
+)
+PHASE_ROW = Serializer(
+    PhaseRow,
+    "number name status steps plans gap_rounds in_range=wanted started_at completed_at",
+    plans=(COUNTS, lambda row: {"total": row.plans, "done": row.plans_done}),
+)
+STATUS = Serializer(
+    Status,
+    "run? status=run_status idea? agent? sandbox branch? exit reason notes started_at last_at waits_for? "
+    "owner=holder progress=measure.percent percent=measure.percent plans phases_total=measure.phases "
+    "phases_complete=measure.complete idle? single_steps=single current_step active_steps phases assumed "
+    "not_notified questions cost budget",
+    sandbox=(
+        obj(name=null(TEXT), why=TEXT),
+        lambda status: {"name": status.sandbox or None, "why": status.unconfined},
+    ),
+    plans=(COUNTS, lambda status: measure_json(status.measure)["plans"]),
+    single_steps=Serializer(Closing, "outcome exit reason"),
+    current_step=null(STEP.schema),
+    active_steps=arr(STEP.schema),
+    phases=PHASE_ROW,
+    assumed=(
+        obj(count=NUMBER, checks=arr(obj(id=TEXT, step=TEXT, text=TEXT))),
+        lambda status: {
+            "count": len(status.assumed),
+            "checks": [{"id": one.id, "step": step, "text": one.text} for step, one in status.assumed],
+        },
+    ),
+    not_notified=Serializer(FailingService, "service reason since count", since=null(TIME)),
+    questions=arr(QUESTION.schema),
+    cost=(
+        obj(dollars=null(TEXT), tokens=NUMBER, calls=NUMBER, basis=TEXT),
+        lambda status: {
+            "dollars": None if status.usage.dollars is None else str(status.usage.dollars),
+            "tokens": status.usage.tokens,
+            "calls": status.calls,
+            "basis": status.usage.basis,
+        },
+    ),
+)

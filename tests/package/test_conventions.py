@@ -19,8 +19,8 @@ VALUES = [
     for module in OURS
     if module.name.startswith("gsd_core") and PARTS[part_of(module.name)] == "values"
 ]
-POSITIONAL = {"StepId"}
-"""Values that take positional arguments: a step id is read as one word."""
+POSITIONAL = {"StepId", "Serializer"}
+"""Classes that take positional arguments: a step id is read as one word, a serializer like a namedtuple."""
 
 
 def test_every_module_and_every_public_name_has_a_docstring() -> None:

@@ -17,7 +17,15 @@ import pytest
 from tests.package.source import ROOT, Import, Module, imports, modules
 
 LAYERS: dict[str, tuple[str, ...]] = {
-    "values": ("errors", "exit_codes", "model", "protected_paths", "planning.model", "planning.changes"),
+    "values": (
+        "errors",
+        "exit_codes",
+        "model",
+        "protected_paths",
+        "serializer",
+        "planning.model",
+        "planning.changes",
+    ),
     "files": ("files", "supervise", "own_process"),
     "storage": ("planning", "machine", "journal", "git", "sanitize", "processes", "programs", "settings"),
     "plugin boundary": ("", "api", "hook_markers", "hookspecs", "plugins", "trust"),
@@ -198,6 +206,8 @@ VALUE_IMPORTS = {
     "secrets",  # For random ids.
     "errno",  # For telling errors of the machine apart.
     "fnmatch",  # For comparing names, like unicodedata.
+    "operator",
+    "types",
     "unicodedata",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from gsd_core import EVENT_NAMES, SessionState
-from gsd_core.project import output_schema
+from gsd_core.project import detail_schema, output_schema
 
 from .errors import CODES
 from .routes import Schema
@@ -61,7 +61,6 @@ def table(of: Schema) -> Schema:
 
 PROGRESS = enum("pending", "in_progress", "completed", "failed", "skipped")
 VERDICT = enum("passed", "gaps_found", "human_needed", "missing", "stale")
-COUNTS = obj(total=NUMBER, done=NUMBER)
 SCOPE = enum("read", "control")
 
 START_FIELDS: Mapping[str, Schema] = {
@@ -115,7 +114,7 @@ def _server() -> dict[str, Schema]:
 
 
 def _sessions() -> dict[str, Schema]:
-    session = _session()
+    session = extended(_printed("ps")["properties"]["sessions"]["items"], state=ref("SessionState"))
     position: Mapping[str, Schema] = {"epoch": TEXT, "number": NUMBER}
     # The problem is why there is no summary, "" if there is none.
     with_summary = extended(session, summary=null(ref("Summary")), problem=TEXT)
@@ -134,15 +133,13 @@ def _sessions() -> dict[str, Schema]:
 
 
 def _project() -> dict[str, Schema]:
-    commit = obj(
-        sha=TEXT, subject=TEXT, step=TEXT, phase=null(TEXT), plan=null(TEXT), task=null(TEXT), at=null(TIME)
-    )
+    commit, plan = detail_schema("commit"), detail_schema("plan")
     return {
         "Progress": PROGRESS,
         "Verdict": VERDICT,
-        "Plan": _plan(),
+        "Plan": plan,
         "DetailedPlan": extended(
-            _plan(),
+            plan,
             text=TEXT,
             summary=TEXT,
             truths=arr(obj(id=TEXT, text=TEXT, serves=TEXTS)),
@@ -160,7 +157,7 @@ def _project() -> dict[str, Schema]:
         "PhaseDetail": _phase_detail(),
         "Gap": _printed("gaps")["properties"]["gaps"]["items"],
         "Requirement": _printed("requirements")["properties"]["requirements"]["items"],
-        "Statement": obj(id=TEXT, text=TEXT, line=NUMBER, heading=TEXT),
+        "Statement": detail_schema("statement"),
         "RequirementList": extended(_printed("requirements"), statements=arr(ref("Statement"))),
         "Commit": commit,
         "CommitList": obj(commits=arr(ref("Commit"))),
@@ -180,33 +177,13 @@ def _run() -> dict[str, Schema]:
     return {
         "Status": status,
         "ActiveStep": status["properties"]["active_steps"]["items"],
-        "StepDone": obj(
-            id=TEXT,
-            status=enum("running", "completed", "failed", "waiting", "cut_off", "skipped"),
-            attempts=NUMBER,
-            seconds=AMOUNT,
-            started_at=null(TIME),
-            commit=null(TEXT),
-            failures=TEXTS,
-            cost=ref("Costs"),
-        ),
+        "StepDone": extended(detail_schema("step"), cost=ref("Costs")),
         "RunQuestion": question,
         # With the session in which it can be answered.
         "Question": extended(question, session=TEXT, project=TEXT),
         "QuestionList": obj(questions=arr(ref("Question")), problems=arr(ref("UnreadProject"))),
         "UnreadProject": obj(session=TEXT, project=TEXT, problem=TEXT),
-        "AnsweredQuestion": obj(
-            id=TEXT,
-            text=TEXT,
-            step=TEXT,
-            kind=TEXT,
-            asked_at=null(TIME),
-            words=TEXT,
-            by=TEXT,
-            via=TEXT,
-            how=TEXT,
-            at=null(TIME),
-        ),
+        "AnsweredQuestion": detail_schema("answered question"),
         "RunQuestions": obj(questions=arr(ref("RunQuestion")), answered=arr(ref("AnsweredQuestion"))),
         "Answer": obj(question=TEXT, chosen=TEXTS, text=TEXT, by=TEXT, words=TEXT),
         "AnswerGiven": obj(answer=ref("Answer")),
@@ -264,81 +241,31 @@ def _client_message() -> Schema:
     return {**obj(**fields), "required": []}
 
 
-def _session() -> Schema:
-    times = {f"{name}_at": TIME for name in ("created", "updated")}
-    times |= {f"{name}_at": null(TIME) for name in ("started", "ended")}
-    return obj(
-        id=TEXT,
-        slot=null(NUMBER),
-        project=TEXT,
-        command=TEXTS,
-        state=ref("SessionState"),
-        checkpoint=null(TEXT),
-        reason=TEXT,
-        run=null(TEXT),
-        exit=null(NUMBER),
-        pid=null(NUMBER),
-        **times,
-    )
-
-
 def _summary() -> Schema:
     status = _printed("status")["properties"]
+    kept = (
+        *("status", "idea", "agent", "sandbox", "branch", "cost", "phases_total", "phases_complete", "plans"),
+        *("budget", "reason", "exit", "waits_for", "started_at", "last_at"),
+    )
     return obj(
-        **{name: status[name] for name in ("status", "idea", "agent", "sandbox", "branch", "cost")},
-        phases_total=NUMBER,
-        phases_complete=NUMBER,
+        **{name: status[name] for name in kept},
         phases_planned=NUMBER,
-        plans=COUNTS,
         questions=NUMBER,
         waits_since=null(TIME),
         answers_given=NUMBER,
         dollars_today=TEXT,
         steps=arr(ref("ActiveStep")),
-        budget=null(TEXT),
-        reason=TEXT,
-        exit=null(NUMBER),
-        waits_for=null(TEXT),
-        started_at=null(TIME),
-        last_at=null(TIME),
-    )
-
-
-def _plan() -> Schema:
-    return obj(
-        id=TEXT,
-        phase=TEXT,
-        name=TEXT,
-        objective=TEXT,
-        wave=NUMBER,
-        depends_on=TEXTS,
-        autonomous=FLAG,
-        files_modified=TEXTS,
-        requirements=TEXTS,
-        tasks=arr(obj(number=NUMBER, name=TEXT, type=TEXT, commit=null(TEXT))),
-        has_summary=FLAG,
-        gap_closure=FLAG,
-        status=enum("pending", "in_progress", "completed", "failed"),
     )
 
 
 def _phase() -> Schema:
-    return obj(
-        number=TEXT,
-        name=TEXT,
-        goal=TEXT,
-        depends_on=TEXTS,
-        requirements=TEXTS,
+    return extended(
+        detail_schema("phase"),
         status=ref("Progress"),
         steps=table(ref("Progress")),
         active=arr(ref("ActiveStep")),
         plans=arr(ref("Plan")),
-        gap_rounds=NUMBER,
-        in_range=FLAG,
-        complete=FLAG,
         verdict=ref("Verdict"),
-        started_at=null(TIME),
-        completed_at=null(TIME),
     )
 
 
