@@ -293,7 +293,7 @@ DRY_RUN = obj(
     project=TEXT,
     new_folder=FLAG,
     idea=null(obj(name=TEXT, sha256=TEXT)),
-    due=arr(obj(what=TEXT, step=TEXT, why=TEXT)),
+    due=arr(obj(what=TEXT, step=TEXT, plugin=null(TEXT), why=TEXT)),
     plugins=arr(obj(name=TEXT, status=TEXT, reason=TEXT)),
     settings=arr(obj(name=TEXT, value=TEXT, origin=TEXT)),
 )
