@@ -77,7 +77,9 @@ def command(
     project, it shows what that detector finds now. A detector in the project's .gsd/plugins changes with each
     edit, so add --trust.
     """
+    from gsd_core.hookspecs import gsd_find_gaps
     from gsd_core.planning.survey import survey
+    from gsd_core.plugins.loading import detectors_left_out
     from gsd_core.settings import COMMAND_LINE, Layer
     from gsd_core.views.planning import gaps_json
 
@@ -107,6 +109,10 @@ def command(
         flags = {"--read-only": read_only, "--trust": trust, "--json": as_json}
         _watch(options, admitted, phase, only=only, flags=[name for name, given in flags.items() if given])
     found = asyncio.run(_find_gaps(options, admitted, view, run_checks=run_checks, only=only))
+    if admitted:
+        loaded = admitted.loaded
+        skipped = set(loaded.hooks.plugins_of(gsd_find_gaps)) - set(only) if only else set[str]()
+        found = attrs.evolve(found, without=(*sorted(skipped), *detectors_left_out(loaded.infos)))
     if not as_json:
         _show(view, found)
         return
@@ -319,3 +325,5 @@ def _show(phase: PhaseView, found: PhaseGaps) -> None:
         print_line(
             "  no gaps" if known else f"  no gaps known; verify the phase with: gsd verify {phase.number}"
         )
+    if found.without:
+        print_line(styled(f"  without the detectors {', '.join(found.without)}", "yellow"))

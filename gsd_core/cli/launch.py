@@ -185,7 +185,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         raise ConfigError(
             "standard input cannot be both the idea and the answers", hint="put one of them into a file"
         )
-    check_plugins(loaded.hooks, settings.of(RunSettings))
+    check_plugins(loaded, settings.of(RunSettings))
     reports: frozenset[Unit] = frozenset()
     if not options.dry_run:
         reports = check_agents(loaded.hooks, settings, root)
@@ -369,7 +369,7 @@ def _check_given(options: RunOptions, loaded: Loaded) -> None:
     _machine_options(options.root, settings, known=())
     if not any(info.from_project for info in loaded.infos):
         # A project's own plugin is loaded only once the project is trusted.
-        check_plugins(loaded.hooks, settings.of(RunSettings), only=settings.origins)
+        check_plugins(loaded, settings.of(RunSettings), only=settings.origins)
     sections = {section for layer in given for section in layer.sections}
     if notifiers := [name for name in loaded.hooks.plugins_of(gsd_notify) if name in sections]:
         check_notifiers(loaded.hooks, settings, options.root, notifiers)
@@ -456,11 +456,12 @@ def _has_consent(loaded: Loaded, settings: Settings) -> bool:
     return bool(value_of(settings, "--yes")) and not given_by_project
 
 
-def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] | None = None) -> None:
-    """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook.
+def check_plugins(loaded: Loaded, settings: RunSettings, *, only: Container[str] | None = None) -> None:
+    """Raise ``ConfigError`` if a plugin that the settings list is missing, turned off, or lacks the hook.
 
     *only* these settings are checked (``run.agent``); by default all.
     """
+    off = {info.name: info.reason for info in loaded.infos if info.status == "blocked"}
     for kind, setting, spec, names in (
         ("agent", "agent", gsd_run_agent, settings.agent),
         ("executor", "execute", gsd_execute_step, settings.executors),
@@ -468,15 +469,18 @@ def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] |
     ):
         if only is not None and f"run.{setting}" not in only:
             continue
-        known = hooks.plugins_of(spec)
+        known = loaded.hooks.plugins_of(spec)
         installed = ", ".join(map(repr, sorted(known))) or "none"
         if not names:
             raise ConfigError(f"no {kind} is chosen", hint=f"installed: {installed}")
         for name in names:
+            if name in off and name not in known:
+                hint = f"a run needs it: turn it on again, or choose another {kind} (installed: {installed})"
+                raise ConfigError(f"the {kind} {name!r} is turned off: {off[name]}", hint=hint)
             if name not in known:
                 raise ConfigError(f"unknown {kind} {name!r}; installed: {installed}", hint="gsd plugins")
     if only is None or "run.sandboxes" in only:
-        check_sandbox_names(hooks, settings)
+        check_sandbox_names(loaded.hooks, settings)
 
 
 def check_agents(hooks: Hooks, settings: Settings, root: Path) -> frozenset[Unit]:

@@ -366,7 +366,7 @@ SCHEMAS: Mapping[str, Schema] = {
             )
         )
     ),
-    "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP), complete=FLAG),
+    "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP), complete=FLAG, without=TEXTS),
     "requirements": obj(requirements=arr(REQUIREMENT)),
     "phase add": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
     "phase insert": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
