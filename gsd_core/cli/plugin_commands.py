@@ -28,8 +28,12 @@ AS_JSON = "gsd.as_json"
 
 def plugin_commands(loaded: Loaded) -> Mapping[str, click.Command]:
     """Return the subcommands that plugins contribute, by name."""
-    found = loaded.hooks.collect(gsd_cli_commands, lambda command: command.name or "")
-    return {command.name or "": command for _, command in found.items}
+    return {command.name or "": command for _, command in contributed_commands(loaded)}
+
+
+def contributed_commands(loaded: Loaded) -> tuple[tuple[str, click.Command], ...]:
+    """Return the subcommands that plugins contribute, each with its plugin's name."""
+    return loaded.hooks.collect(gsd_cli_commands, lambda command: command.name or "").items
 
 
 def summaries(options: GlobalOptions) -> dict[str, str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 import attrs
 import click
 from rich.text import Text
 
-from gsd_core.errors import GsdError
+from gsd_core.errors import ConfigError, GsdError
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.sanitize import one_line, safe_text
 from gsd_core.views.status import SCHEMA_VERSION
@@ -22,7 +23,7 @@ from .output import json_flag, print_json, print_line, print_table, styled
 from .plugin_packages import install, list_known, outdated, uninstall
 
 if TYPE_CHECKING:
-    from gsd_core.settings import RunSettings
+    from gsd_core.settings import RunSettings, Settings
     from gsd_core.testing.check import RuleResult, Target
 
     from .plugin_loading import Loaded
@@ -133,7 +134,53 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     ctx.exit(1 if any(result.status == "broken" for result in results) else 0)
 
 
+@click.command("info", cls=Command, epilog=examples("gsd plugins info budget", "gsd plugins info uat --json"))
+@click.argument("name")
+@global_options
+@json_flag
+@click.pass_context
+def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show everything about the plugin NAME.
+
+    Where it comes from, its hooks and how they are called, what it contributes, its settings with where their
+    values come from, and how to turn it off. A plugin of the project is imported only if it is trusted.
+    """
+    from gsd_core.plugins.index import packages_by_name
+    from gsd_core.plugins.validation import nearest
+
+    from .plugin_loading import loaded_plugins
+    from .project_settings import settings_that_count
+
+    options = global_options_of(ctx)
+    loaded, settings = loaded_plugins(ctx), None
+    try:
+        loaded, settings, _ = settings_that_count(loaded, options.directory.resolve())
+    except GsdError as error:
+        print_line(styled(f"the settings are invalid, so defaults are shown: {error}", "yellow"))
+    found = next((one for one in loaded.infos if one.name == name and one.status != "blocked"), None)
+    found = found or next((one for one in loaded.infos if one.name == name), None)
+    if found is None:
+        if package := packages_by_name().get(name):
+            raise ConfigError(f"the plugin {name!r} is not installed: it is in the package {package}")
+        close = nearest(name, tuple(one.name for one in loaded.infos))
+        raise ConfigError(f"no plugin {name!r}{close}", hint="'gsd plugins' lists the plugins")
+    data = _info_data(found, _last_failures(options).get(name, ()))
+    data |= _contributions(loaded, found, settings)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, **data})
+        return
+    for label, value in data.items():
+        rows: list[Any] = value if isinstance(value, list) else []
+        if value and not rows:
+            print_line(styled(f"{label.replace('_', ' ')}: ", "bold").append(safe_text(str(value))))
+        elif rows:
+            print_line(styled(f"{label.replace('_', ' ')}:", "bold"))
+        for row in rows:
+            print_line(f"  {one_line(_row_text(row), 300)}", exact=True)
+
+
 command.add_command(new)
+command.add_command(info_command)
 command.add_command(check)
 command.add_command(list_known)
 command.add_command(install)
@@ -231,6 +278,89 @@ def _info_data(info: PluginInfo, failures: Sequence[tuple[str, str]]) -> dict[st
         "notes": list(info.notes),
         "last_failures": [{"hook": hook, "error": safe_text(error)} for hook, error in failures],
     }
+
+
+def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) -> dict[str, object]:
+    """Return what an active plugin adds, and how to turn a plugin off or on."""
+    from gsd_core import hookspecs
+    from gsd_core.hook_markers import mode_of, stability_of
+    from gsd_core.plugins.loading import collect_settings
+    from gsd_core.plugins.validation import SETTINGS_OF_HOOKS
+    from gsd_core.run.step_types import collect_step_types
+    from gsd_core.testing.new import KINDS
+
+    from .plugin_commands import contributed_commands
+    from .settings import shown_values
+
+    if info.status != "active":
+        turn_on = f"-p {info.name}" if info.status == "blocked" else "gsd plugins check"
+        nothing: dict[str, object] = {key: [] for key in ("provides", "commands", "steps", "settings")}
+        return {
+            **nothing,
+            "turn_off": None,
+            "turn_on": turn_on if info.status != "untrusted" else "gsd trust",
+        }
+    hooks: list[dict[str, object]] = []
+    plugin = loaded.manager.get_plugin(info.name)
+    for caller in sorted(loaded.manager.get_hookcallers(plugin) or (), key=lambda one: one.name):
+        spec = getattr(hookspecs, caller.name)
+        hooks += [
+            {
+                "hook": caller.name,
+                "mode": mode_of(spec),
+                "level": stability_of(spec).level,
+                "order": "first" if impl.tryfirst else "last" if impl.trylast else None,
+                "used": f"if run.{setting} lists it"
+                if (setting := SETTINGS_OF_HOOKS.get(caller.name))
+                else None,
+            }
+            for impl in caller.get_hookimpls()
+            if impl.plugin is plugin
+        ]
+    words = {f"gsd_{hook}": kind.replace("_", " ") for kind, hook in reversed(KINDS.items())}
+    return {
+        "provides": [words[hook] for hook in info.hooks if hook in words],
+        "commands": [f"gsd {one.name}" for owner, one in contributed_commands(loaded) if owner == info.name],
+        "steps": [
+            {"kind": one.kind, "before": one.before or None, "title": one.title or None}
+            for owner, one in collect_step_types(loaded.hooks).types
+            if owner == info.name
+        ],
+        "hooks": hooks,
+        "settings": [
+            {
+                "name": name,
+                "type": str(types[name].type) if get_args(types[name].type) else types[name].type.__name__,
+                "value": value,
+                "default": default,
+                "origin": settings.origins.get(name, "default") if settings else "default",
+            }
+            for section, kind in collect_settings(loaded.hooks)
+            if section == info.name
+            for types in [{f"{section}.{one.name}": one for one in attrs.fields(attrs.resolve_types(kind))}]
+            for (name, default), (_, value) in zip(
+                shown_values(section, kind()),
+                shown_values(section, settings.of(kind) if settings else kind()),
+                strict=True,
+            )
+        ],
+        "turn_off": f"-p no:{info.name}, or list it in the setting plugins.off",
+        "turn_on": None,
+    }
+
+
+def _row_text(row: Any) -> str:
+    """Return a hook, a step or a setting in one line."""
+    match row:
+        case {"name": name, "type": kind, "value": value, "default": default, "origin": origin}:
+            more = "" if origin == "default" else f", default {json.dumps(default, ensure_ascii=False)}"
+            return f"{name} = {json.dumps(value, ensure_ascii=False)} ({kind}; {origin}{more})"
+        case dict():
+            named = cast("dict[str, object]", row)
+            first, *rest = named.values()
+            return f"{first} ({', '.join(str(value) for value in rest if value)})"
+        case _:
+            return str(row)
 
 
 def _info_cells(info: PluginInfo) -> list[str | Text]:

@@ -393,6 +393,17 @@ SCHEMAS: Mapping[str, Schema] = {
             obj(id=TEXT, status=TEXT, what=TEXT, why=TEXT, fix=TEXT, problems=TEXTS, reason=null(TEXT))
         ),
     ),
+    "plugins info": _with(
+        obj(**(PLUGIN["properties"] | {"hooks": arr(ANY)})),
+        obj(
+            provides=TEXTS,
+            commands=TEXTS,
+            steps=arr(obj(kind=TEXT, before=null(TEXT), title=null(TEXT))),
+            settings=arr(obj(name=TEXT, type=TEXT, value=ANY, default=ANY, origin=TEXT)),
+            turn_off=null(TEXT),
+            turn_on=null(TEXT),
+        ),
+    ),
     "plugins list": obj(
         plugins=arr(obj(name=TEXT, package=TEXT, about=TEXT, hooks=TEXTS, installed=null(TEXT)))
     ),
