@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, TypeVar
 import attrs
 import click
 
+MAX_TRACE = 400
+"""How many characters of a traced call are shown."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -68,6 +71,28 @@ def _set_no_color(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.color = False
 
 
+def _trace_hooks(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    # Once for each process: the option may be given on both sides of the subcommand.
+    log = logging.getLogger("gsd_core.plugins.trace")
+    if value and not log.handlers:
+        log.addHandler(_TraceHandler())
+        log.setLevel(logging.DEBUG)
+        log.propagate = False
+
+
+class _TraceHandler(logging.Handler):
+    """Prints each call of a hook on standard error, redacted."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record as one line."""
+        from gsd_core.sanitize import one_line
+
+        try:
+            click.echo(one_line(f"hook: {record.getMessage()}", MAX_TRACE), err=True)
+        except Exception:
+            self.handleError(record)
+
+
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "-C",
@@ -99,6 +124,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugin_dirs,
         help="load the plugins in this folder (repeatable)",
+    ),
+    click.option(
+        "--trace-hooks",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,  # before plugins are loaded
+        callback=_trace_hooks,
+        help="show each call of a plugin's hook, its duration and its result on stderr",
     ),
     click.option(
         "--no-color",

@@ -22,7 +22,7 @@ from gsd_core.errors import ConfigError
 from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
 from .importing import Candidate, Source, import_candidate, may_decide, read_candidate, source_names
-from .isolation import Fault, describe_exception, may_be_ctrl_c
+from .isolation import Fault, describe, may_be_ctrl_c
 from .requirements import requirements_of, unmet
 from .validation import deprecations, hooks_of, validate_plugin
 
@@ -122,7 +122,7 @@ def _load_one(
     except BaseException as exc:  # code that is being imported may raise anything, SystemExit included
         if may_be_ctrl_c(exc):
             raise
-        return _broken(info, candidate, describe_exception(exc))
+        return _broken(info, candidate, describe(exc))
     if problem := validate_plugin(manager, plugin):
         manager.unregister(plugin)
         return _broken(info, candidate, problem)
