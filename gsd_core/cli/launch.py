@@ -411,7 +411,7 @@ def _flags_to_keep(options: RunOptions, loaded: Loaded, previous: ProjectState |
         if section not in NOT_CONTINUED and not options.asked
     }
     continued = _continued(options, previous)
-    earlier = continued.history.typed if continued else {}
+    earlier: Mapping[str, Mapping[str, Any]] = continued.history.typed if continued else {}
     typed = {section: dict(values) for section, values in earlier.items()}
     if RANGE & {*kept.get("run", ())}:
         typed["run"] = {key: value for key, value in typed.get("run", {}).items() if key not in RANGE}

@@ -131,7 +131,7 @@ def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> N
     """Remove NAME (such as run.model) from the project's gsd.toml.
 
     The rest of the file stays as it is, with its comments. A name that is no setting, such as a misspelled
-    one, can be removed too.
+    one, can be removed too. If it is not set there, nothing is done.
     """
     from .options import classes_of
     from .plugin_loading import loaded_plugins
@@ -139,16 +139,15 @@ def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> N
 
     root, path = _file_to_change(ctx, user=user)
     section, _, key = name.partition(".")
-    if not unset_in_file(path, section, key, inside=None if user else root):
+    if not (was_set := unset_in_file(path, section, key, inside=None if user else root)):
         classes = classes_of(loaded_plugins(ctx))
         if not any((section, key) == (one, field.name) for one, kind in classes for field in _fields(kind)):
             raise unknown_setting(classes, name)
-        hint = f"see where its value comes from: gsd settings show --origin {name}"
-        raise ConfigError(f"{name} is not set in {path}", hint=hint)
+        warn([f"it was not set there; see where its value comes from: gsd settings show --origin {name}"])
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "name": name, "path": str(path)})
     else:
-        print_line(f"{path}: {name} is no longer set")
+        print_line(f"{path}: {name} is {'no longer' if was_set else 'not'} set")
 
 
 for subcommand in (show, set_command, unset_command):

@@ -102,10 +102,11 @@ class Started:
 
 @define
 class Project:
-    """A folder *base* with a home and a project in it, where ``gsd`` runs with *environment*."""
+    """A folder *base* with a home and a project in it, where ``gsd`` runs with *environment* and *python*."""
 
     base: Path
     environment: dict[str, str] = field(factory=dict[str, str])
+    python: str = sys.executable
     started: list[Started] = field(factory=list["Started"])
 
     @property
@@ -128,7 +129,7 @@ class Project:
         given = stdin if isinstance(stdin, int) else subprocess.PIPE
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "gsd_core", *map(str, args)],
+                [self.python, "-m", "gsd_core", *map(str, args)],
                 cwd=self.root if self.root.is_dir() else self.base,
                 env=self.environ(env),
                 stdin=given,

@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from attrs import define, field, frozen
 
+from tests.cli.test_plugin_packages import wheel
 from tests.e2e.project import EXAMPLE, FAKE, Project, Started, no_problems
 from tests.run.harness import git
 
@@ -33,6 +34,8 @@ CALLS = (
 """The calls of the system at which a process is killed."""
 DELAY = 1500
 """How long each of them takes, in microseconds."""
+SITE = "lib/python*/site-packages"
+MINE = "gsd_plugin_mine-1.0-py3-none-any.whl"
 DRAFT = "*.gsd-*.tmp"
 RECORDS = ("edit.json", "asked.json", "request.json", "commit-paths")
 _CHANGING = (
@@ -87,6 +90,18 @@ def after(*commands: tuple[str, ...]) -> Callable[[Project], None]:
     return make
 
 
+def own_environment(project: Project) -> None:
+    """Make an environment that has gsd and pip, and a package with a plugin to install."""
+    begun(project)
+    environment = project.base / "env"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    [site] = environment.glob(SITE)
+    (site / "gsd.pth").write_text("\n".join(path for path in sys.path if path))
+    wheel(project.base, "1.0").rename(project.base / MINE)
+    project.python = str(environment / "bin" / "python")
+    project.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
 def finished(project: Project) -> None:
     """Make a project whose milestone can be completed."""
     begun(project)
@@ -107,6 +122,12 @@ def _step(*arguments: str, before: Callable[[Project], None]) -> Case:
     return Case(name=" ".join(arguments[:2]), arguments=arguments, before=before, steps=True)
 
 
+def with_a_setting(project: Project) -> None:
+    """Make a project with a setting of its own."""
+    begun(project)
+    _do(project, "settings", "set", "run.gap_rounds", "1")
+
+
 CASES = (
     Case(name="phase add", arguments=("phase", "add", "Export to CSV", "--goal", "It exports"), before=begun),
     Case(name="phase insert", arguments=("phase", "insert", "1", "Hot fix"), before=begun),
@@ -123,6 +144,12 @@ CASES = (
     Case(name="settings set", arguments=("settings", "set", "run.gap_rounds", "1"), before=begun),
     Case(name="health --repair", arguments=("health", "--repair", "--yes"), before=without_state),
     Case(name="plugins new", arguments=("plugins", "new", "notes", "--hook", "find_gaps"), before=begun),
+    Case(
+        name="plugins install",
+        arguments=("plugins", "install", f"../{MINE}", "--no-index"),
+        before=own_environment,
+    ),
+    Case(name="settings unset", arguments=("settings", "unset", "run.gap_rounds"), before=with_a_setting),
     _step("discuss", "2", "use SQLite", before=begun),
     _step("plan", "2", before=begun),
     _step("execute", "2", before=after(("plan", "2"))),
@@ -229,7 +256,14 @@ class Campaign:
         left = [_normal(path.relative_to(base).as_posix()) for path in base.rglob(DRAFT)]
         left += [path.name for path in (root / ".git").rglob("*.lock")]
         left += [path.name for path in (root / ".git" / "gsd").rglob("*") if path.name in RECORDS]
-        left += [path.name for path in (base / "tmp").iterdir()]
+        left += [path.name for path in base.glob("env/*.json")]
+        # pip unpacks there, and leaves it to the system when it is killed.
+        left += [path.name for path in (base / "tmp").iterdir() if not path.name.startswith("pip-")]
+        installed = {
+            path.relative_to(base).as_posix(): path.read_text("utf-8") if "plugin_mine" in path.name else ""
+            for path in base.glob(f"env/{SITE}/**/*")
+            if path.is_file() and path.suffix != ".pyc"
+        }
         facts = Counter(
             f"{fact.kind} {fact.step}"
             for fact in self.project.facts("step.completed", "task.committed", "question.asked")
@@ -246,6 +280,7 @@ class Campaign:
             "commits": git(root, "log", "--format=%s").splitlines(),
             "uncommitted": git(root, "status", "--porcelain"),
             "tags": git(root, "tag"),
+            "installed": installed,
             "left": sorted(left),
             "facts": dict(facts),
             "fsck": fsck.stdout + fsck.stderr if fsck.returncode else "",
@@ -260,7 +295,7 @@ class Campaign:
         out, err = (self.project.base / f"traced.{name}" for name in ("out", "err"))
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
-                [*traced, sys.executable, "-m", "gsd_core", *self.arguments],
+                [*traced, self.project.python, "-m", "gsd_core", *self.arguments],
                 cwd=self.project.root,
                 env=self.project.environ({}),
                 stdin=subprocess.DEVNULL,

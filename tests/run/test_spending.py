@@ -39,7 +39,8 @@ def uses(turns: int = 1, role: str = "roadmapper", **usage: Any) -> h.Watched:
     async def work(task: AgentTask, host: AgentHost) -> AgentResult | None:
         if task.role != role:
             return None
-        turn = Usage(**{"turns": 1, **usage})
+        values: dict[str, Any] = {"turns": 1, **usage}
+        turn = Usage(**values)
         for _ in range(turns):
             await host.progress(Activity(kind="text"), turn)
         return None

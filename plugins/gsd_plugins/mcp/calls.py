@@ -275,7 +275,7 @@ class Calls:
     async def _what_happens(self, wanted: Collection[str]) -> str:
         """Return what the sessions are doing, for a person who waits."""
         active = [one for one in self.harness.sessions() if not one.has_ended]
-        said = []
+        said: list[str] = []
         for session in [one for one in active if not wanted or one.id in wanted][:MAX_PHASES]:
             what = session.reason or session.state
             if session.state == "running":

@@ -170,10 +170,11 @@ def _project() -> dict[str, Schema]:
 
 
 def _run() -> dict[str, Schema]:
-    status = _printed("status")
+    printed = _printed("status")
     # Only the command reads them.
-    required = [name for name in status["required"] if name not in ("next", "workstreams")]
-    status = {**extended(status, dollars_today=TEXT), "required": [*required, "dollars_today"]}
+    required = [name for name in printed["required"] if name not in ("next", "workstreams")]
+    status: dict[str, Any] = dict(extended(printed, dollars_today=TEXT))
+    status["required"] = [*required, "dollars_today"]
     question = status["properties"]["questions"]["items"]
     cost = _printed("cost")
     return {
