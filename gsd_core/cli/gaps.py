@@ -184,10 +184,7 @@ def _watch(
     """Show the gaps again whenever a file of the project, or of one of the plugins, changes."""
     from .watching import watch
 
-    chosen = options.global_options
-    arguments = ["-C", str(options.root)]
-    arguments += [word for name in chosen.plugins for word in ("-p", name)]
-    arguments += [word for folder in chosen.plugin_dirs for word in ("--plugins-dir", str(folder))]
+    arguments = ["-C", str(options.root), *options.global_options.plugin_options]
     arguments += ["gaps", *(word for name in only for word in ("--only", name))]
     arguments += [*flags, "--", phase]
     loaded = admitted.loaded if admitted else None

@@ -30,6 +30,13 @@ class GlobalOptions:
     plugin_dirs: tuple[Path, ...] = ()
     plain: bool = False
 
+    @property
+    def plugin_options(self) -> tuple[str, ...]:
+        """The options that load the same plugins in another gsd, in whatever folder it is started."""
+        names = (word for name in self.plugins for word in ("-p", name))
+        folders = (word for path in self.plugin_dirs for word in ("--plugins-dir", str(path)))
+        return (*names, *folders)
+
 
 def global_options_of(ctx: click.Context) -> GlobalOptions:
     """Return the global options that have been parsed so far."""
@@ -75,22 +82,11 @@ def _trace_hooks(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     # Once for each process: the option may be given on both sides of the subcommand.
     log = logging.getLogger("gsd_core.plugins.trace")
     if value and not log.handlers:
-        log.addHandler(_TraceHandler())
+        from .output import LabeledHandler  # imports rich
+
+        log.addHandler(LabeledHandler("hook", MAX_TRACE))
         log.setLevel(logging.DEBUG)
         log.propagate = False
-
-
-class _TraceHandler(logging.Handler):
-    """Prints each call of a hook on standard error, redacted."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print a record as one line."""
-        from gsd_core.sanitize import one_line
-
-        try:
-            click.echo(one_line(f"hook: {record.getMessage()}", MAX_TRACE), err=True)
-        except Exception:
-            self.handleError(record)
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (

@@ -42,7 +42,7 @@ from gsd_core.run.preflight import check_idea, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.snapshot import merge_config
-from gsd_core.sanitize import one_line, register_secrets, safe_text
+from gsd_core.sanitize import one_line, register_secrets
 from gsd_core.settings import (
     Layer,
     RunSettings,
@@ -64,7 +64,7 @@ from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
-from .output import counted, print_json, print_labeled, warn
+from .output import LabeledHandler, counted, print_json, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
     REHEARSAL_AGENTS,
@@ -555,21 +555,10 @@ def _confirm_spending(options: RunOptions, loaded: Loaded, settings: Settings) -
         raise ConfigError("the run has no limit, and was not started", hint=f"limit it with {hint}")
 
 
-class _WarningHandler(logging.Handler):
-    """Prints records on standard error as it is at that time: a live view replaces it while it is shown."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print a record, sanitized and redacted."""
-        try:
-            print_labeled("warning", safe_text(self.format(record)))
-        except Exception:
-            self.handleError(record)
-
-
 @contextmanager
 def _warnings_on_stderr() -> Generator[None]:
     """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
-    handler = _WarningHandler()
+    handler = LabeledHandler("warning")
     logs = [logging.getLogger(name) for name in ("gsd_core.run", "gsd_plugins")]
     for log in logs:
         log.addHandler(handler)

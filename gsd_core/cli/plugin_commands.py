@@ -90,20 +90,13 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
         options = CommandOptions(
             project=given.directory.resolve(),
             as_json=bool(ctx.meta.get(AS_JSON)),
-            plugin_options=plugin_options(given),
+            plugin_options=given.plugin_options,
             session_hosts=partial(session_hosts, loaded),
         )
         with bound_settings(loaded, options):
             return callback(*args, **kwargs)
 
     return run
-
-
-def plugin_options(given: GlobalOptions) -> tuple[str, ...]:
-    """Return the options that load the same plugins in another gsd, in whatever folder it is started."""
-    names = (word for name in given.plugins for word in ("-p", name))
-    folders = (word for path in given.plugin_dirs for word in ("--plugins-dir", str(path)))
-    return (*names, *folders)
 
 
 def _common() -> list[click.Parameter]:

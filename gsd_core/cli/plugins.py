@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import attrs
 import click
@@ -121,17 +120,29 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     plugin and calls its hooks, in a separate process and in an empty project. The exit code is 1 if a rule
     is broken.
     """
+    from gsd_core.testing.check import SCHEMA_VERSION as CHECK_SCHEMA_VERSION
     from gsd_core.testing.check import check_plugin, find_target
 
     from .commands import COMMANDS
 
     found = find_target(target)
     results = check_plugin(found, commands=COMMANDS, run_agent=run_agent)
+    broken = any(result.status == "broken" for result in results)
     if as_json:
-        _print_check_data(found, results)
+        rules = [
+            {
+                **attrs.asdict(result.rule),
+                "status": result.status,
+                "problems": list(result.problems),
+                "reason": result.reason or None,
+            }
+            for result in results
+        ]
+        about = {"plugin": found.name, "kind": found.kind, "ok": not broken, "rules": rules}
+        print_json({"schema_version": CHECK_SCHEMA_VERSION, **about})
     else:
         _print_check_table(found, results)
-    ctx.exit(1 if any(result.status == "broken" for result in results) else 0)
+    ctx.exit(int(broken))
 
 
 @click.command("info", cls=Command, epilog=examples("gsd plugins info budget", "gsd plugins info uat --json"))
@@ -171,12 +182,15 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
         return
     for label, value in data.items():
         rows: list[Any] = value if isinstance(value, list) else []
-        if value and not rows:
-            print_line(styled(f"{label.replace('_', ' ')}: ", "bold").append(safe_text(str(value))))
-        elif rows:
-            print_line(styled(f"{label.replace('_', ' ')}:", "bold"))
+        if value:
+            shown = "" if rows else safe_text(str(value))
+            print_line(styled(f"{label.replace('_', ' ')}: ", "bold").append(shown))
         for row in rows:
-            print_line(f"  {one_line(_row_text(row), 300)}", exact=True)
+            about = dict(row) if isinstance(row, dict) else {"name": row}
+            first, *rest = ((key, each) for key, each in about.items() if each is not None)
+            texts = (each if isinstance(each, str) else json.dumps(each) for _, each in rest)
+            more = ", ".join(f"{key} {text}" for (key, _), text in zip(rest, texts, strict=True))
+            print_line(f"  {one_line(f'{first[1]} ({more})' if more else first[1], 300)}", exact=True)
 
 
 command.add_command(new)
@@ -207,17 +221,13 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
 
 def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
     """Return the plugins, with a note for those whose hook is called only if a setting lists them."""
-    from gsd_core.settings import RunSettings, environment_layer, resolve, toml_layer, user_config
+    from gsd_core.settings import RunSettings
 
-    from .options import classes_of
-    from .project_trust import project_layers
+    from .project_settings import settings_without_run
 
-    classes = classes_of(loaded)
     try:
         # Whether the project's files are trusted is decided at the start of a run.
-        files = project_layers(attrs.evolve(loaded, admitted=True), root)
-        user = toml_layer(user_config(), str(user_config()))
-        run = resolve(classes, [environment_layer(classes, os.environ), *files, user]).of(RunSettings)
+        run = settings_without_run(attrs.evolve(loaded, admitted=True), root).of(RunSettings)
     except GsdError:
         return loaded.infos  # the list of plugins does not depend on valid settings
     return tuple(
@@ -264,16 +274,9 @@ def _last_failures(options: GlobalOptions) -> Failures:
 
 
 def _info_data(info: PluginInfo, failures: Sequence[tuple[str, str]]) -> dict[str, object]:
+    keys = ("name", "about", "source", "status", "reason", "distribution", "version", "sha256", "path")
     return {
-        "name": info.name,
-        "about": info.about or None,
-        "source": info.source,
-        "status": info.status,
-        "reason": info.reason or None,
-        "distribution": info.distribution or None,
-        "version": info.version or None,
-        "sha256": info.sha256 or None,
-        "path": info.path or None,
+        **{key: getattr(info, key) or None for key in keys},
         "hooks": list(info.hooks),
         "notes": list(info.notes),
         "last_failures": [{"hook": hook, "error": safe_text(error)} for hook, error in failures],
@@ -349,20 +352,6 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
     }
 
 
-def _row_text(row: Any) -> str:
-    """Return a hook, a step or a setting in one line."""
-    match row:
-        case {"name": name, "type": kind, "value": value, "default": default, "origin": origin}:
-            more = "" if origin == "default" else f", default {json.dumps(default, ensure_ascii=False)}"
-            return f"{name} = {json.dumps(value, ensure_ascii=False)} ({kind}; {origin}{more})"
-        case dict():
-            named = cast("dict[str, object]", row)
-            first, *rest = named.values()
-            return f"{first} ({', '.join(str(value) for value in rest if value)})"
-        case _:
-            return str(row)
-
-
 def _info_cells(info: PluginInfo) -> list[str | Text]:
     status = f"{info.status}: {info.reason}" if info.reason else info.status
     # A single file has no version; the start of its hash tells two of them apart.
@@ -375,32 +364,6 @@ def _info_cells(info: PluginInfo) -> list[str | Text]:
         version,
         hooks,
     ]
-
-
-def _print_check_data(target: Target, results: Sequence[RuleResult]) -> None:
-    from gsd_core.testing.check import SCHEMA_VERSION as CHECK_SCHEMA_VERSION
-
-    rules = [
-        {
-            "id": result.rule.id,
-            "status": result.status,
-            "what": result.rule.what,
-            "why": result.rule.why,
-            "fix": result.rule.fix,
-            "problems": list(result.problems),
-            "reason": result.reason or None,
-        }
-        for result in results
-    ]
-    print_json(
-        {
-            "schema_version": CHECK_SCHEMA_VERSION,
-            "plugin": target.name,
-            "kind": target.kind,
-            "ok": all(result.status != "broken" for result in results),
-            "rules": rules,
-        }
-    )
 
 
 def _print_check_table(target: Target, results: Sequence[RuleResult]) -> None:

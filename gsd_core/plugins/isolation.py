@@ -106,22 +106,15 @@ def in_core() -> Generator[None, None, None]:
 @contextmanager
 def traced(call: Call) -> Generator[Callable[[object], None], None, None]:
     """Trace *call*, and how long it took; the function that is yielded gets its result."""
-    if not trace.isEnabledFor(logging.DEBUG):
-        yield _drop
-        return
     results: list[object] = []
     began = time.perf_counter()
     try:
         yield results.append
     finally:
-        took = time.perf_counter() - began
-        # Without a result, the core has cancelled it. It is redacted before it is cut to a line.
-        result = describe(results[0], _MAX_TRACED) if results else "cancelled"
-        trace.debug("%s %s %.3f s: %s", call.hook, call.plugin, took, result)
-
-
-def _drop(result: object) -> None:
-    """Do nothing: the call is not traced."""
+        if trace.isEnabledFor(logging.DEBUG):
+            # Without a result, the core has cancelled it. It is redacted before it is cut to a line.
+            result = describe(results[0], _MAX_TRACED) if results else "cancelled"
+            trace.debug("%s %s %.3f s: %s", call.hook, call.plugin, time.perf_counter() - began, result)
 
 
 def classify_exception(exc: BaseException, call: Call) -> Fault:

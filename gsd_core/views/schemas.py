@@ -396,12 +396,10 @@ SCHEMAS: Mapping[str, Schema] = {
     "plugins info": _with(
         obj(**(PLUGIN["properties"] | {"hooks": arr(ANY)})),
         obj(
-            provides=TEXTS,
-            commands=TEXTS,
+            **dict.fromkeys(("provides", "commands"), TEXTS),
+            **dict.fromkeys(("turn_off", "turn_on"), null(TEXT)),
             steps=arr(obj(kind=TEXT, before=null(TEXT), title=null(TEXT))),
             settings=arr(obj(name=TEXT, type=TEXT, value=ANY, default=ANY, origin=TEXT)),
-            turn_off=null(TEXT),
-            turn_on=null(TEXT),
         ),
     ),
     "plugins list": obj(

@@ -81,7 +81,7 @@ def what_follows(state: State, work: Sequence[Due], added: Added) -> Iterator[st
             due = {one.kind for one in phase.due if f"{phase.number}/{one.kind}" not in begun}
             words = _joined([*_with_added(left, added, due)])
             yield f"then {words} {_phase_text(state, phase.number)}{_after(state, phase)}"
-    due = {one.kind for one in state.seen.due} if state.seen else ()
+    due = {one.kind for one in (state.seen.due if state.seen else ())}
     if state.options.phases is None and (last := [*_with_added([END], added, due)][:-1]):
         yield f"then {_joined(last)} at the end of the milestone"
 

@@ -212,7 +212,7 @@ def test_everything_about_one_plugin_is_shown(bench: Bench, monkeypatch: pytest.
     }
     assert (token["value"], token["origin"]) == ("(hidden)", "environment")
     shown = call(*info).stdout
-    assert 'greeter.words = ["hi"] (tuple[str, ...]; gsd.toml, default ["hello"])' in shown
+    assert 'greeter.words (type tuple[str, ...], value ["hi"], default ["hello"], origin gsd.toml)' in shown
     assert "turn off: -p no:greeter" in shown
     assert "s3cret" not in shown + str(found)
     # A plugin that is left out, one that is not installed, and one that does not exist.

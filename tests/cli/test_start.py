@@ -245,7 +245,7 @@ def test_a_dry_run_names_the_steps_of_plugins_and_their_plugin(tmp_path: Path, i
     (folder / "reviewer.py").write_text(STEPS)
     common = ("--agent", "rehearsal", "--plugins-dir", folder)
     plan = _dry(idea, "-C", tmp_path / "new", *common)
-    [first] = plan["due"]  # type: ignore[misc]  # JSON
+    first: dict[str, str] = plan["due"][0]  # type: ignore[index]  # JSON
 
     assert (first["step"], first["plugin"]) == ("greet", "reviewer")
     assert first["does"] == "greet (greet, plugin reviewer)"
