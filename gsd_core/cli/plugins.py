@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 import attrs
 import click
@@ -129,7 +129,7 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     results = check_plugin(found, commands=COMMANDS, run_agent=run_agent)
     broken = any(result.status == "broken" for result in results)
     if as_json:
-        rules = [
+        rules: list[dict[str, Any]] = [
             {
                 **attrs.asdict(result.rule),
                 "status": result.status,
@@ -181,16 +181,16 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
         print_json({"schema_version": SCHEMA_VERSION, **data})
         return
     for label, value in data.items():
-        rows: list[Any] = value if isinstance(value, list) else []
+        rows = cast("list[Any]", value) if isinstance(value, list) else []
         if value:
             shown = "" if rows else safe_text(str(value))
             print_line(styled(f"{label.replace('_', ' ')}: ", "bold").append(shown))
         for row in rows:
-            about = dict(row) if isinstance(row, dict) else {"name": row}
-            first, *rest = ((key, each) for key, each in about.items() if each is not None)
-            texts = (each if isinstance(each, str) else json.dumps(each) for _, each in rest)
-            more = ", ".join(f"{key} {text}" for (key, _), text in zip(rest, texts, strict=True))
-            print_line(f"  {one_line(f'{first[1]} ({more})' if more else first[1], 300)}", exact=True)
+            about: dict[str, Any] = row if isinstance(row, dict) else {"": row}
+            name, *rest = ((key, each) for key, each in about.items() if each is not None)
+            more = (f"{key} {each if isinstance(each, str) else json.dumps(each)}" for key, each in rest)
+            listed = ", ".join(more)
+            print_line(f"  {one_line(f'{name[1]} ({listed})'.removesuffix(' ()'), 300)}", exact=True)
 
 
 command.add_command(new)
@@ -303,7 +303,7 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
             "turn_off": None,
             "turn_on": turn_on if info.status != "untrusted" else "gsd trust",
         }
-    hooks: list[dict[str, object]] = []
+    hooks: list[Any] = []
     plugin = loaded.manager.get_plugin(info.name)
     for caller in sorted(loaded.manager.get_hookcallers(plugin) or (), key=lambda one: one.name):
         spec = getattr(hookspecs, caller.name)
