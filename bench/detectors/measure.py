@@ -12,6 +12,7 @@ import attrs
 from bench.detectors.phases import Phase, write_phase
 from gsd_core import Gap, GapReport, PhaseView
 from gsd_core.git import Git
+from gsd_core.planning.must_haves import unserved_requirements
 from gsd_core.run.delivery import find_undelivered
 from gsd_plugins.history import summaries_are_true
 from gsd_plugins.must_haves import must_haves_hold
@@ -36,6 +37,7 @@ class Result:
 async def find(view: PhaseView) -> list[Gap]:
     """Return the gaps that the detectors find, and in a repository those that the core finds itself."""
     reports: list[Sequence[Gap] | GapReport] = [await must_haves_hold(view), await summaries_are_true(view)]
+    reports.append([*unserved_requirements(view)])
     if (view.project / ".git").is_dir():
         reports.append(await find_undelivered(Git(view.project), view))
     return [gap for report in reports for gap in (report.gaps if isinstance(report, GapReport) else report)]

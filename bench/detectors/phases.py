@@ -201,6 +201,7 @@ def _plan(phase: Phase, planned: list[str]) -> str:
         "must_haves:",
         "  truths:",
         "    - It works",
+        f"  serves: [{', '.join(map(repr, [', '.join(planned) or '-']))}]",
         "  artifacts:",
     ]
     for line in phase.directives.get("artifact", ()):

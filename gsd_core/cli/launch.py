@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Container, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -237,14 +237,16 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
-        show_end(
-            end,
-            options.global_options,
-            budget=value_of(settings, "--max-budget-usd"),
-            asked=options.asked,
-            output=options.output,
-            in_full=options.verbosity >= 0,
-        )
+        # The code says how the run ended also where its output cannot be written.
+        with suppress(OSError):
+            show_end(
+                end,
+                options.global_options,
+                budget=value_of(settings, "--max-budget-usd"),
+                asked=options.asked,
+                output=options.output,
+                in_full=options.verbosity >= 0,
+            )
     if options.asked and end.outcome in ("done", "gaps"):
         keep_asked(journal_path(root).parent, options.command, end.run, ())
     return end.exit

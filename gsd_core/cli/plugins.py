@@ -175,7 +175,7 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
             raise ConfigError(f"the plugin {name!r} is not installed: it is in the package {package}")
         close = nearest(name, tuple(one.name for one in loaded.infos))
         raise ConfigError(f"no plugin {name!r}{close}", hint="'gsd plugins' lists the plugins")
-    data = _info_data(found, _last_failures(options).get(name, ()))
+    data: dict[str, Any] = _info_data(found, _last_failures(options).get(name, ()))
     data |= _contributions(loaded, found, settings)
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, **data})
@@ -183,14 +183,14 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
     for label, value in data.items():
         rows = cast("list[Any]", value) if isinstance(value, list) else []
         if value:
-            shown = "" if rows else safe_text(str(value))
+            shown = "" if rows else safe_text(str(cast("object", value)))
             print_line(styled(f"{label.replace('_', ' ')}: ", "bold").append(shown))
         for row in rows:
-            about: dict[str, Any] = row if isinstance(row, dict) else {"": row}
-            name, *rest = ((key, each) for key, each in about.items() if each is not None)
+            about = cast("dict[str, Any]", row) if isinstance(row, dict) else {"": row}
+            first, *rest = ((key, each) for key, each in about.items() if each is not None)
             more = (f"{key} {each if isinstance(each, str) else json.dumps(each)}" for key, each in rest)
             listed = ", ".join(more)
-            print_line(f"  {one_line(f'{name[1]} ({listed})'.removesuffix(' ()'), 300)}", exact=True)
+            print_line(f"  {one_line(f'{first[1]} ({listed})'.removesuffix(' ()'), 300)}", exact=True)
 
 
 command.add_command(new)

@@ -134,7 +134,7 @@ USERS_FOLDERS = ("/dev/shm", "/run/user")
 
 def refuse_system_folder(root: Path) -> None:
     """Raise ``ProjectError`` if *root* is the top folder or below one of the system's folders."""
-    users = (str(Path.home()), *USERS_FOLDERS)
+    users = (os.path.expanduser("~"), *USERS_FOLDERS)  # noqa: PTH111 - without a home it stays as it is
     is_system = root == Path("/") or any(map(root.is_relative_to, SYSTEM_FOLDERS))
     if is_system and not any(map(root.is_relative_to, users)):
         raise ProjectError(f"{str(root)!r} belongs to the system", hint="use a folder of your own, with -C")

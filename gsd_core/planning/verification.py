@@ -294,9 +294,9 @@ def _gap_nodes(gaps: Sequence[Gap]) -> list[Node]:
             truth=_cut(gap.truth, max(limit, 400)),
             reason=_cut(gap.reason, limit),
             evidence=_cut(gap.evidence, limit),
-            missing=tuple(_cut(text, max(limit // items, 30)) for text in gap.missing[:items]),
+            missing=tuple(_cut(text, _share(limit, gap.missing[:items])) for text in gap.missing[:items]),
             artifacts=tuple(
-                attrs.evolve(bad, issue=_cut(bad.issue, max(limit // items, 30)))
+                attrs.evolve(bad, issue=_cut(bad.issue, _share(limit, gap.artifacts[:items])))
                 for bad in gap.artifacts[:items]
             ),
         )
@@ -309,6 +309,11 @@ def _gap_nodes(gaps: Sequence[Gap]) -> list[Node]:
             return [*nodes, _gap_node(Gap(truth=f"{rest} more gaps are closed", reason=reason))]
         nodes.append(node)
     return nodes
+
+
+def _share(characters: int, items: Sequence[object]) -> int:
+    """Return how many characters each of the *items* may have."""
+    return max(characters // max(len(items), 1), 30)
 
 
 def _cut(text: str, characters: int) -> str:

@@ -153,7 +153,7 @@ def test_two_projects_of_a_repository_are_built_at_the_same_time(repository: Pat
 @pytest.mark.slow
 def test_a_killed_run_is_resumed_while_another_project_of_the_repository_waits(repository: Path) -> None:
     a, b = (repository / "packages" / name for name in ("a", "b"))
-    environment = SMALL | {"NO_COLOR": "1"}
+    environment = SMALL | {"NO_COLOR": "1", "GSD_BUDGET_MAX_TURNS": "10000"}
     with on_a_terminal("gsd_core", "run", str(b / "idea.md"), "-C", str(b), *FAKE, **environment) as waiting:
         waiting.until("\n> ")
         run = start(a, "run", "idea.md", *FAKE, "--yes")

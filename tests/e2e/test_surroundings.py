@@ -101,7 +101,7 @@ def test_a_disk_that_refuses_is_named_and_the_run_goes_on_afterwards(
     later = ready.gsd(*(("resume", *FAKE, "--yes") if planned else RUN))
 
     assert done.exit == 2
-    assert cause in done.err
+    assert cause in done.out
     assert is_explained(done)
     assert later.exit == 0, later.err
     assert list(defects(ready)) == []
@@ -122,7 +122,7 @@ def test_a_limit_of_the_shell_is_named_and_the_run_goes_on_afterwards(
     later = ready.gsd(*RUN)
 
     assert done.exit == 2
-    assert cause in done.err
+    assert cause in done.out
     assert is_explained(done)
     assert later.exit == 0, later.err
 

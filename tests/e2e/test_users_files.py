@@ -58,7 +58,7 @@ def test_a_lock_of_a_running_git_is_waited_for_and_never_removed(project: Projec
     done = project.gsd(*RUN)
 
     assert held.exit == 2
-    assert "index.lock" in held.err
+    assert "index.lock" in held.out
     assert done.exit == 0, done.err
     assert len(project.facts("agent.opened")) == len(
         {f"{f.step} {f.data['key']}" for f in project.facts("agent.opened")}

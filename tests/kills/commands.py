@@ -186,7 +186,7 @@ class Campaign:
         shutil.copytree(self.project.base, self._kept, symlinks=True)
         done = self.project.gsd(*self.arguments)
         assert done.exit == self.case.exit, done.out + done.err
-        self.seconds, self.said = done.seconds, _normal(done.out + done.err).splitlines()[-1]
+        self.seconds, self.said = done.seconds, _normal(done.out or done.err).splitlines()[-1]
         self.expected = self.picture()
         self.restore()
         self.calls = self._traced(None)

@@ -162,7 +162,8 @@ def test_control_c_twice_at_a_terminal_ends_a_blocked_run_and_shows_the_cursor(p
     assert code == 130
     assert mode & termios.ECHO
     assert mode & termios.ICANON
-    assert screen.seen.endswith("\x1b[?25h")
+    assert screen.seen.rindex("\x1b[?25h") > screen.seen.rindex("\x1b[?25l")
+    assert screen.seen.endswith("resume\r\n")
 
 
 @pytest.mark.slow

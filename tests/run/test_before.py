@@ -214,7 +214,7 @@ def test_phases_that_do_not_exist_are_refused_naming_those_that_do(
     assert result.exit_code == 2
     assert "9 do" in result.stderr
     assert "the roadmap has 1, 2" in result.stderr
-    assert f"gsd -C {root} phases" in result.stderr
+    assert f"gsd -C {root} -p gsd_plugins.rehearsal.fake phases" in result.stderr
     assert contents(root) == before
     assert h.facts(root) == facts
 

@@ -66,8 +66,9 @@ def only(root: Path, name: str) -> Path:
 
 
 def reopened(root: Path, name: str) -> None:
-    """Delete a file of a completed phase, and untick the phase."""
+    """Delete a file of a completed phase, and take its completion back in all places."""
     h.git(root, "rm", "-q", str(only(root, name)))
+    changed(root, ".planning/ROADMAP.md", "| Complete    |", "| In Progress |")
     changed(root, ".planning/ROADMAP.md", "- [x] **Phase 1", "- [ ] **Phase 1")
 
 
@@ -157,7 +158,7 @@ def test_a_plan_that_a_person_edited_is_named_at_the_end(tmp_path: Path) -> None
     end = h.do(h.request(root, h.one_phase()))
 
     assert (end.outcome, end.reason) == ("done", "1 phase complete")
-    assert end.notes == ("plan 01-01 was edited by hand",)
+    assert end.notes == ("plan 01-01 was edited by hand", "it ran without a sandbox")
     assert h.facts(root, "run.closed")[-1].data["notes"] == list(end.notes)
 
 

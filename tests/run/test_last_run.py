@@ -47,7 +47,18 @@ def test_a_command_reads_the_journal_three_times(
     root = finished(tmp_path / "project")
     full_reads.clear()
 
-    result = call(command, "-C", root, "-p", "gsd_plugins.rehearsal.fake", "--agent", "fake", "--no-input")
+    result = call(
+        command,
+        "-C",
+        root,
+        "-p",
+        "gsd_plugins.rehearsal.fake",
+        "--agent",
+        "fake",
+        "--no-input",
+        "--max-budget-turns",
+        "9",
+    )
 
     assert result.exit_code == 0, result.stderr
     assert full_reads == [h.journal(root)] * 3

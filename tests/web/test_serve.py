@@ -285,7 +285,7 @@ def check_details(server: Server, session: str, project: Path) -> None:
     document = server.request("GET", "/api/v1/openapi.json")[1]
     commits = server.request("GET", f"/api/v1/sessions/{session}/commits")[1]["commits"]
     values = {"session": session, "phase": "1", "sha": commits[-1]["sha"], "question": "none"}
-    queries = {"lines": "?path=README.md&first=1&last=3"}
+    queries = {"lines": "?path=README.md&first=1&last=3", "search": "?text=run"}
     seen: dict[str, Any] = {}
     for path, methods in document["paths"].items():
         operation = methods.get("get")
