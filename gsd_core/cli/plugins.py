@@ -181,9 +181,9 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
         print_json({"schema_version": SCHEMA_VERSION, **data})
         return
     for label, value in data.items():
-        rows = cast("list[Any]", value) if isinstance(value, list) else []
-        if value:
-            shown = "" if rows else safe_text(str(cast("object", value)))
+        rows: list[Any] = data[label] if isinstance(value, list) else []
+        if data[label]:
+            shown = "" if rows else safe_text(str(data[label]))
             print_line(styled(f"{label.replace('_', ' ')}: ", "bold").append(shown))
         for row in rows:
             about = cast("dict[str, Any]", row) if isinstance(row, dict) else {"": row}
