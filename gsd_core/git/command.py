@@ -346,25 +346,13 @@ def _error(arguments: tuple[str, ...], code: int, text: str) -> GitError:
 
 
 _CAUSES = (
-    ".lock': ",
-    "cannot lock ref",
-    "No space left on device",
-    "Disk quota exceeded",
-    "Read-only file system",
-    "Input/output error",
-    "File too large",
-    "Too many open files",
-    "Cannot allocate memory",
-    "Out of memory",
-    "cannot fork",
-    "Resource temporarily unavailable",
-    "unable to create thread",
-    "insufficient permission for adding an object",
-    "unable to write",
-    "failed to sign the data",
-    "cannot run gpg",
-    "failed to write commit object",
-    "tell me who you are",
+    *(".lock': ", "cannot lock ref", "No space left on device", "Disk quota exceeded"),
+    *("Read-only file system", "Input/output error", "File too large", "Too many open files"),
+    *("Cannot allocate memory", "Out of memory", "cannot fork"),
+    *("Resource temporarily unavailable", "unable to create thread"),
+    *("insufficient permission for adding an object", "unable to write"),
+    *("failed to sign the data", "cannot run gpg", "failed to write commit object"),
+    *("tell me who you are",),
 )
 """What git prints when it cannot write for a reason outside the project's files."""
 

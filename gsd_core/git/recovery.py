@@ -28,13 +28,8 @@ AUTHOR = {
 }
 
 LOCKS = (
-    "*.lock",
-    "refs/**/*.lock",
-    "objects/*.lock",
-    "objects/info/**/*.lock",
-    "reftable/*.lock",
-    "worktrees/*/*.lock",
-    "worktrees/*/refs/**/*.lock",
+    *("*.lock", "refs/**/*.lock", "objects/*.lock", "objects/info/**/*.lock"),
+    *("reftable/*.lock", "worktrees/*/*.lock", "worktrees/*/refs/**/*.lock"),
 )
 """Where git leaves lock files below its common directory, including those of the worktrees."""
 

@@ -18,30 +18,10 @@ FOR_PEOPLE = frozenset(
 
 VERBATIM = frozenset(
     {
-        *(
-            "path",
-            "paths",
-            "found",
-            "created",
-            "deleted",
-            "left",
-            "written",
-            "dirty_before",
-            "plans",
-            "directory",
-        ),
-        *(
-            "ref",
-            "kept",
-            "commit",
-            "base_commit",
-            "base",
-            "head",
-            "parent",
-            "branch",
-            "sha256",
-            "prompt_sha256",
-        ),
+        *("path", "paths", "found", "created", "deleted", "left", "written", "dirty_before"),
+        *("plans", "directory"),
+        *("ref", "kept", "commit", "base_commit", "base", "head", "parent", "branch", "sha256"),
+        *("prompt_sha256",),
         *("id", "key", "conversation", "run", "step", "at", "until", "usage", "idle"),
     }
 )

@@ -193,21 +193,8 @@ class Lines:
 
 # The elements that readers of a plan look for.
 _STRUCTURE = [
-    "objective",
-    "execution_context",
-    "context",
-    "tasks",
-    "task",
-    "name",
-    "files",
-    "action",
-    "verify",
-    "automated",
-    "done",
-    "verification",
-    "success_criteria",
-    "output",
-    "feature",
+    *("objective", "execution_context", "context", "tasks", "task", "name", "files", "action"),
+    *("verify", "automated", "done", "verification", "success_criteria", "output", "feature"),
 ]
 
 _OPEN = re.compile(r"<([a-z][a-z0-9_-]*)((?:\s+[\w:-]+=(?:\"[^\"]*\"|'[^']*'))*)\s*>")

@@ -17,30 +17,10 @@ import attrs
 
 NETWORK = frozenset(
     {
-        *(
-            "nfs",
-            "nfs4",
-            "cifs",
-            "smb3",
-            "smbfs",
-            "afs",
-            "afpfs",
-            "ceph",
-            "glusterfs",
-            "lustre",
-            "webdav",
-            "9p",
-        ),
-        *(
-            "fuse.sshfs",
-            "fuse.rclone",
-            "fuse.glusterfs",
-            "fuse.s3fs",
-            "fuse.ceph",
-            "davfs",
-            "drvfs",
-            "vboxsf",
-        ),
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "afpfs", "ceph", "glusterfs", "lustre"),
+        *("webdav", "9p"),
+        *("fuse.sshfs", "fuse.rclone", "fuse.glusterfs", "fuse.s3fs", "fuse.ceph", "davfs"),
+        *("drvfs", "vboxsf"),
     }
 )
 """Types of file systems whose files other machines may change, or that emulate locks."""

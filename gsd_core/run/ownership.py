@@ -16,13 +16,8 @@ from gsd_core.planning.changes import AddPhase, Change, ListPlans, MapRequiremen
 from .step_types import may_write
 
 SHARED = (
-    "roadmap.md",
-    "requirements.md",
-    "state.md",
-    "project.md",
-    "idea.md",
-    "config.json",
-    "milestones.md",
+    *("roadmap.md", "requirements.md", "state.md", "project.md", "idea.md", "config.json"),
+    *("milestones.md",),
 )
 """The files of all steps; only init writes them as a whole."""
 

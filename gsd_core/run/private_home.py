@@ -101,15 +101,8 @@ _CLONE = ("cp", *(("-cRp",) if sys.platform == "darwin" else ("-a", "--reflink=a
 
 TOOLCHAIN_VARIABLES = (
     *("RUSTUP_HOME", "NVM_DIR", "NVM_BIN", "FNM_DIR", "VOLTA_HOME", "PYENV_ROOT", "JAVA_HOME", "GOROOT"),
-    *(
-        "SDKMAN_DIR",
-        "ASDF_DIR",
-        "ASDF_DATA_DIR",
-        "MISE_DATA_DIR",
-        "BUN_INSTALL",
-        "DENO_INSTALL",
-        "RBENV_ROOT",
-    ),
+    *("SDKMAN_DIR", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "BUN_INSTALL"),
+    *("DENO_INSTALL", "RBENV_ROOT"),
     *("UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "DOTNET_ROOT", "MAVEN_HOME"),
     *("M2_HOME", "GRADLE_HOME", "NODENV_ROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT"),
 )

@@ -38,7 +38,7 @@ SCENARIO = Scenario(IDEAS[0], phases=3, overloaded=False)
 
 def task(tree: Path, **given: Any) -> AgentTask:
     known: dict[str, Any] = {"step": "1/execute/01-01", "role": "executor", "prompt": "", "run": "r-1"}
-    known.update(tree=tree, writable=True, **given)
+    known.update(tree=tree, tools=None, writable=True, **given)
     return AgentTask(**known)
 
 

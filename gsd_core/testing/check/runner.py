@@ -35,31 +35,10 @@ MAX_PAUSE = 15.0
 """Seconds for which the plugin may keep the process from going on: longer, and it blocks the event loop."""
 HEAVY_LIBRARIES = frozenset(
     [
-        "aiohttp",
-        "anthropic",
-        "apprise",
-        "boto3",
-        "claude_agent_sdk",
-        "cryptography",
-        "django",
-        "fastapi",
-        "flask",
-        "google",
-        "httpx",
-        "mcp",
-        "numpy",
-        "openai",
-        "pandas",
-        "pydantic",
-        "requests",
-        "scipy",
-        "sqlalchemy",
-        "starlette",
-        "temporalio",
-        "tensorflow",
-        "torch",
-        "transformers",
-        "uvicorn",
+        *("aiohttp", "anthropic", "apprise", "boto3", "claude_agent_sdk", "cryptography", "django"),
+        *("fastapi", "flask", "google", "httpx", "mcp", "numpy", "openai", "pandas", "pydantic"),
+        *("requests", "scipy", "sqlalchemy", "starlette", "temporalio", "tensorflow", "torch"),
+        *("transformers", "uvicorn"),
     ]
 )
 # Not `python -m`: the package imports this module, and Python warns about a module that is run twice.

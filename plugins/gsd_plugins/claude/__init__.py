@@ -14,6 +14,7 @@ from gsd_core.hookspecs import gsd_doctor, gsd_run_agent, gsd_settings
 from .call import run_claude
 from .cli import ClaudeSettings
 from .failures import api_error, credentials, installed
+from .permissions import format_answers, parse_questions
 from .usage import with_price
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "api_error",
     "credentials",
     "doctor",
+    "format_answers",
+    "parse_questions",
     "run_agent",
     "run_claude",
     "settings",

@@ -127,28 +127,9 @@ def command_line(cli: Path, task: AgentTask, *, resume: bool) -> list[str]:
 
 
 _SYSTEM_VARIABLES = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "LANG",
-    "LC_*",
-    "XDG_*",
-    "VIRTUAL_ENV",
-    "SSL_CERT_*",
-    "NODE_EXTRA_CA_CERTS",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_*"),
+    *("XDG_*", "VIRTUAL_ENV", "SSL_CERT_*", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY"),
+    *("ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
 )
 
 _MODEL_VARIABLES = (

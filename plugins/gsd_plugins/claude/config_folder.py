@@ -35,14 +35,8 @@ LOGIN_KEYS = ("scopes", "subscriptionType", "rateLimitTier")
 NEVER = 10**13
 """A time that is not reached, in milliseconds: the proxy renews the login, Claude Code must not try."""
 USER_FILES = (
-    "settings.json",
-    "CLAUDE.md",
-    "commands",
-    "agents",
-    "skills",
-    "plugins",
-    "output-styles",
-    "hooks",
+    *("settings.json", "CLAUDE.md", "commands", "agents", "skills", "plugins", "output-styles"),
+    *("hooks",),
 )
 """What a task with the user's own settings sees of the user's folder, read-only."""
 COMMAND_FILES = ("get-shit-done", "gsd-core")

@@ -338,16 +338,8 @@ def _short(question: Mapping[str, Any]) -> Result:
 
 def _question(question: Mapping[str, Any]) -> Result:
     kept = (
-        "id",
-        "kind",
-        "step",
-        "header",
-        "text",
-        "reason",
-        "options",
-        "multiple",
-        "free_text",
-        "human_only",
+        *("id", "kind", "step", "header", "text", "reason", "options", "multiple", "free_text"),
+        *("human_only",),
     )
     found = {name: question[name] for name in (*kept, "answer_given")}
     return {**found, "is_manual_check": _is_check(question)}

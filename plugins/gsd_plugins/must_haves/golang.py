@@ -18,6 +18,7 @@ from .source import (
     Source,
     Test,
     pretends,
+    word_set,
 )
 from .trees import (
     comments_before,
@@ -51,6 +52,9 @@ _SUITE_ASSERTION = re.compile(
     r"(?:(?:Require|Assert)\(\)\.)?(?:Equal|No|Error|True|False|Nil|Len|Contains|Empty|Not|Is|Fail|Zero)"
 )
 _COMPARES = re.compile(r"(?:Equal|Not|True|False|Nil|Error|NoError|Len|Contains|Empty|Is|Same|Assert|Check)")
+_MADE_OF_PARTS = word_set(
+    "unary_expression literal_value literal_element keyed_element parenthesized_expression"
+)
 _STRINGS = ("interpreted_string_literal", "raw_string_literal")
 _DIRECTIVE = re.compile(r"//go:(?:embed|generate|linkname)")
 
@@ -335,13 +339,7 @@ def _constants(statement: Node) -> set[str]:
 def _is_constant(node: Node) -> bool:
     if node.type in (*_STRINGS, "nil", "true", "false", "int_literal", "float_literal", "rune_literal"):
         return True
-    if node.type in (
-        "unary_expression",
-        "literal_value",
-        "literal_element",
-        "keyed_element",
-        "parenthesized_expression",
-    ):
+    if node.type in _MADE_OF_PARTS:
         inner = named(node)
         return all(map(_is_constant, inner[1:] if node.type == "keyed_element" else inner))
     if node.type == "composite_literal":

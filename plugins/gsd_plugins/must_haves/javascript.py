@@ -18,6 +18,7 @@ from .source import (
     Source,
     Test,
     pretends,
+    word_set,
     words_of,
 )
 from .trees import (
@@ -64,27 +65,14 @@ _ASSERTING = re.compile(
 _TEST_CALL = re.compile(r"(?:test|it|specify|fit|xit|xtest|xspecify|Deno\.test|t\.test|t\.step)\b")
 _WAITS_ONLY = re.compile(r"(?:setTimeout|setImmediate|process\.nextTick|queueMicrotask)\b")
 _GROUP_CALL = re.compile(r"(?:describe|suite|context|xdescribe|fdescribe|test\.describe)\b")
-_NOT_ASSERTIONS = frozenset(
-    (
-        "log",
-        "test",
-        "plan",
-        "end",
-        "teardown",
-        "context",
-        "mock",
-        "timeout",
-        "diagnostic",
-        "skip",
-        "todo",
-        "step",
-        "pass",
-        "comment",
-        "before",
-        "after",
-        "beforeEach",
-        "afterEach",
-    )
+_HOLDERS_OF_PATHS = word_set(
+    "pair array jsx_attribute binary_expression variable_declarator return_statement "
+    "arrow_function ternary_expression assignment_expression public_field_definition "
+    "assignment_pattern template_substitution as_expression object_assignment_pattern"
+)
+_NOT_ASSERTIONS = word_set(
+    "log test plan end teardown context mock timeout diagnostic skip todo step pass comment before "
+    "after beforeEach afterEach"
 )
 _SHOWS_A_REMARK = frozenset(
     ("soon", "badge", "banner", "label", "notice", "placeholder", "tag", "teaser", "todo", "chip", "tooltip")
@@ -311,18 +299,7 @@ def _path_strings(nodes: Sequence[Node]) -> Iterator[str]:
             called = text_of(field(parent.parent, "function") or field(parent.parent, "constructor"))
             if _PRINT.match(called) or called.endswith("Error") or _TEST_CALL.match(called):
                 continue
-        elif parent.type not in (
-            *(
-                "pair",
-                "array",
-                "jsx_attribute",
-                "binary_expression",
-                "variable_declarator",
-                "return_statement",
-            ),
-            *("arrow_function", "ternary_expression", "assignment_expression", "public_field_definition"),
-            *("assignment_pattern", "template_substitution", "as_expression", "object_assignment_pattern"),
-        ):
+        elif parent.type not in _HOLDERS_OF_PATHS:
             continue
         yield re.sub(r"\$\{[^}]*\}", "*", _string(node))
 

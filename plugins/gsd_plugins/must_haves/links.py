@@ -11,54 +11,16 @@ from gsd_core import BadArtifact, Evidence, Gap, KeyLink
 
 from .modules import Sources, is_dotted_reference, refers, refers_through
 from .patterns import Found, search
-from .source import IN_DATA_FOLDER, LANGUAGES, Source
+from .source import IN_DATA_FOLDER, LANGUAGES, Source, word_set
 
 # Generic file names: other files refer to the folder instead.
 GENERIC_NAMES = ("index", "__init__", "__main__", "mod", "main", "lib", "route", "page", "layout", "server")
 MAX_PARTS_OF_LINE = 20
 # Languages without a reader here, whose files refer to each other by name: a missing name is a missing link.
-REFER_BY_NAME = frozenset(
-    (
-        ".astro",
-        ".dart",
-        ".c",
-        ".h",
-        ".cc",
-        ".cpp",
-        ".hpp",
-        ".html",
-        ".css",
-        ".scss",
-        ".lua",
-        ".php",
-        ".rb",
-        ".ex",
-        ".exs",
-        ".sh",
-        ".bash",
-    )
-)
-KNOWN_SUFFIXES = frozenset(
-    (
-        *LANGUAGES,
-        *REFER_BY_NAME,
-        ".vue",
-        ".svelte",
-        ".json",
-        ".yaml",
-        ".yml",
-        ".toml",
-        ".sql",
-        ".java",
-        ".kt",
-        ".swift",
-        ".cs",
-        ".md",
-        ".prisma",
-        ".graphql",
-        ".proto",
-    )
-)
+REFER_BY_NAME = word_set(".astro .dart .c .h .cc .cpp .hpp .html .css .scss .lua .php .rb .ex .exs .sh .bash")
+KNOWN_SUFFIXES = word_set(
+    ".vue .svelte .json .yaml .yml .toml .sql .java .kt .swift .cs .md .prisma .graphql .proto"
+).union(LANGUAGES, REFER_BY_NAME)
 _COMMENTS = {
     **dict.fromkeys(
         (".html", ".htm", ".vue", ".svelte", ".md", ".xml"), r"<!--.*?-->|\{#.*?#\}|\{/\*.*?\*/\}"

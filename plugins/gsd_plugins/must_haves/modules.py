@@ -14,22 +14,13 @@ from typing import Any, cast
 import attrs
 
 from .files import Tree, read
-from .source import Reference, Source, read_source
+from .source import Reference, Source, read_source, word_set
 
 EXTENSIONS = (
-    ".ts",
-    ".tsx",
-    ".js",
-    ".jsx",
-    ".mjs",
-    ".cjs",
-    ".mts",
-    ".cts",
-    ".vue",
-    ".svelte",
-    ".json",
-    ".d.ts",
+    *(".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts"),
+    *(".vue", ".svelte", ".json", ".d.ts"),
 )
+_COLLECTORS = word_set("index mod main api exports public-api public_api lib")
 OTHERS_FOLDERS = ("node_modules", "vendor", "target", "dist", "build", "venv", "site-packages")
 MAX_FILES = 2000
 """How many files of a project are searched for an indirect link."""
@@ -202,16 +193,7 @@ def module_files(candidate: str) -> list[str]:
 
 def _passes_on(file: str) -> bool:
     """Whether a module is one that collects others: only those are followed."""
-    return PurePosixPath(file).stem in (
-        "index",
-        "mod",
-        "main",
-        "api",
-        "exports",
-        "public-api",
-        "public_api",
-        "lib",
-    )
+    return PurePosixPath(file).stem in _COLLECTORS
 
 
 def _workspace_package(sources: Sources, module: str, target: str) -> bool | None:

@@ -24,6 +24,7 @@ from .source import (
     Test,
     blank,
     pretends,
+    word_set,
     words_of,
 )
 
@@ -36,20 +37,7 @@ _DATA_BASES = re.compile(
     r"(?:Model|SQLModel|BaseModel|NamedTuple|TypedDict|Enum|IntEnum|StrEnum|Flag|Document)$"
 )
 """Bases that give fields a meaning: methods that take arguments are a class's own, not overrides."""
-_LISTENS = frozenset(
-    (
-        "hook",
-        "hooks",
-        "listener",
-        "observer",
-        "callback",
-        "callbacks",
-        "visitor",
-        "events",
-        "plugin",
-        "extension",
-    )
-)
+_LISTENS = word_set("hook hooks listener observer callback callbacks visitor events plugin extension")
 _PRINT = re.compile(
     r"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)|(?:\w+\.)*_?std(?:out|err)\.write"
     r"|(?:\w+\.)*_?(?:log|logger|logging|LOG|LOGGER)\.\w+"

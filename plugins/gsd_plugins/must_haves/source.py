@@ -241,38 +241,16 @@ def pretends(body: str) -> bool:
 
 # Words
 
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of *text*: how the tables of names are written here."""
+    return frozenset(text.split())
+
+
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-NEUTRAL = frozenset(
-    (
-        "request",
-        "req",
-        "res",
-        "response",
-        "reply",
-        "ctx",
-        "context",
-        "args",
-        "kwargs",
-        "w",
-        "r",
-        "next",
-        "props",
-        "event",
-        "e",
-        "evt",
-        "self",
-        "cls",
-        "this",
-        "_",
-        "apps",
-        "error",
-        "err",
-        "exc",
-        "exception",
-        "schema_editor",
-        "options",
-        "argv",
-    )
+NEUTRAL = word_set(
+    "request req res response reply ctx context args kwargs w r next props event e evt self cls this "
+    "_ apps error err exc exception schema_editor options argv"
 )
 """Parameters that a framework passes, which a complete function may ignore."""
 UNFINISHED = re.compile(

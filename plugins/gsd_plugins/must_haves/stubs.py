@@ -23,115 +23,24 @@ from .remarks import (
     MISSING_EFFECT,
     TODO,
 )
-from .source import BY_SUBCLASS, UNFINISHED, Function, Source, words_of
+from .source import BY_SUBCLASS, UNFINISHED, Function, Source, word_set, words_of
 
 MIN_FAMILY = 4
-MODULES_WITHOUT_CODE = (
-    "__init__.py",
-    "conftest.py",
-    "__main__.py",
-    "doc.go",
-    "generate.go",
-    "tools.go",
-    "py.typed",
-)
+MODULES_WITHOUT_CODE = word_set("__init__.py conftest.py __main__.py doc.go generate.go tools.go py.typed")
 
 MAX_LINES_OF_UNFINISHED = 12
 MAX_LINES_OF_INVENTED = 8
-_QUIET = frozenset(
-    (
-        "noop",
-        "nop",
-        "null",
-        "nil",
-        "nothing",
-        "ignore",
-        "ignored",
-        "dummy",
-        "fake",
-        "mock",
-        "silent",
-        "default",
-        "defaults",
-        "disabled",
-        "never",
-        "always",
-        "allow",
-        "deny",
-        "fallback",
-        "identity",
-        "unlimited",
-        "anonymous",
-        "discard",
-        "swallow",
-        "void",
-        "no",
-        "none",
-        "free",
-        "flat",
-        "fixed",
-        "constant",
-        "static",
-        "health",
-        "healthz",
-        "healthcheck",
-        "ping",
-        "version",
-        "deadline",
-        "ready",
-        "readyz",
-        "liveness",
-        "status",
-        "stub",
-        "empty",
-        "blank",
-        "unknown",
-        "unused",
-        "nobody",
-        "skip",
-        "migration",
-        "passthrough",
-        "simple",
-        "readonly",
-        "immutable",
-        "frozen",
-    )
+_QUIET = word_set(
+    "noop nop null nil nothing ignore ignored dummy fake mock silent default defaults disabled never "
+    "always allow deny fallback identity unlimited anonymous discard swallow void no none free flat "
+    "fixed constant static health healthz healthcheck ping version deadline ready readyz liveness "
+    "status stub empty blank unknown unused nobody skip migration passthrough simple readonly "
+    "immutable frozen"
 )
-_OPTIONAL_METHODS = frozenset(
-    (
-        "on",
-        "before",
-        "after",
-        "pre",
-        "post",
-        "visit",
-        "will",
-        "did",
-        "setup",
-        "teardown",
-        "close",
-        "dispose",
-        "destroy",
-        "cleanup",
-        "flush",
-        "shutdown",
-        "hook",
-        "callback",
-        "release",
-        "unmount",
-        "connected",
-        "disconnected",
-        "constructor",
-        "drop",
-        "finalize",
-        "ngon",
-        "stop",
-        "sync",
-        "begin",
-        "end",
-        "up",
-        "down",
-    )
+_OPTIONAL_METHODS = word_set(
+    "on before after pre post visit will did setup teardown close dispose destroy cleanup flush "
+    "shutdown hook callback release unmount connected disconnected constructor drop finalize ngon "
+    "stop sync begin end up down"
 )
 _FIRST_WORDS = frozenset(("on", "before", "after", "pre", "post", "will", "did", "up", "down"))
 """Words that make a hook only at the beginning of its name: `before_save`, not `cancel_before`."""
@@ -143,68 +52,16 @@ _LIFECYCLE = re.compile(
 _PREDICATES = ("is", "has", "can", "should", "supports", "allows", "accepts", "may", "needs", "wants", "must")
 _CAPABILITIES = ("supports", "accepts", "wants", "needs", "may", "handles")
 """First words of methods that say what a class can do, which is often the same for all arguments."""
-_EFFECTS = frozenset(
-    (
-        "save",
-        "submit",
-        "create",
-        "delete",
-        "update",
-        "send",
-        "export",
-        "write",
-        "upload",
-        "persist",
-        "store",
-        "publish",
-        "sync",
-        "add",
-        "remove",
-        "insert",
-        "register",
-        "login",
-        "logout",
-        "charge",
-        "pay",
-        "download",
-        "fetch",
-        "load",
-        "import",
-        "process",
-        "migrate",
-        "refund",
-        "checkout",
-        "subscribe",
-        "connect",
-    )
+_EFFECTS = word_set(
+    "save submit create delete update send export write upload persist store publish sync add remove "
+    "insert register login logout charge pay download fetch load import process migrate refund "
+    "checkout subscribe connect"
 )
 _VERBS = ("post", "put", "patch", "delete")
 """Methods of HTTP, as classes of handlers name them."""
-_PRINTERS = frozenset(
-    (
-        "console",
-        "stdout",
-        "stderr",
-        "terminal",
-        "log",
-        "logger",
-        "logging",
-        "print",
-        "printer",
-        "debug",
-        "dry",
-        "usage",
-        "help",
-        "report",
-        "show",
-        "display",
-        "banner",
-        "trace",
-        "echo",
-        "verbose",
-        "reporter",
-        "warn",
-    )
+_PRINTERS = word_set(
+    "console stdout stderr terminal log logger logging print printer debug dry usage help report show "
+    "display banner trace echo verbose reporter warn"
 )
 _LABELS = frozenset(
     ("error", "string", "str", "message", "description", "describe", "label", "title", "name", "text", "help")
@@ -372,35 +229,9 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
 _ACCESS = _EFFECTS | frozenset(
     ("get", "find", "lookup", "search", "query", "list", "read", "put", "set", "push", "pop")
 )
-_ACTIONS = _EFFECTS | frozenset(
-    (
-        "destroy",
-        "cancel",
-        "place",
-        "archive",
-        "rename",
-        "reserve",
-        "release",
-        "schedule",
-        "approve",
-        "reset",
-        "apply",
-        "transfer",
-        "enqueue",
-        "edit",
-        "generate",
-        "put",
-        "patch",
-        "post",
-        "assign",
-        "invite",
-        "book",
-        "notify",
-        "deliver",
-        "dispatch",
-        "mail",
-        "email",
-    )
+_ACTIONS = _EFFECTS | word_set(
+    "destroy cancel place archive rename reserve release schedule approve reset apply transfer "
+    "enqueue edit generate put patch post assign invite book notify deliver dispatch mail email"
 )
 """Words in the names of handlers that change something; an answer made of literals alone changes nothing."""
 """First words of methods that are what a store, a queue or a client is for."""

@@ -168,17 +168,8 @@ def _javascript(sources: Sources, path: str, config: str) -> str:
     runners = [
         r
         for r in (
-            "vitest",
-            "jest",
-            "mocha",
-            "playwright",
-            "cypress",
-            "ava",
-            "tape",
-            "bun",
-            "jasmine",
-            "karma",
-            "deno",
+            *("vitest", "jest", "mocha", "playwright", "cypress", "ava", "tape"),
+            *("bun", "jasmine", "karma", "deno"),
         )
         if r in text
     ]

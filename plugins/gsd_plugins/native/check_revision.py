@@ -7,9 +7,7 @@ from typing import assert_never
 
 from gsd_core import (
     AgentResult,
-    AgentTask,
     CheckResult,
-    Limits,
     Plan,
     RejectedAnswer,
     ReplacedBecause,
@@ -20,7 +18,7 @@ from gsd_core import (
 )
 
 from .answers import CHECK, CheckAnswer, parse_answer, validate_answer
-from .models import model_for
+from .models import task_for
 from .plan_checks import is_trivial_check
 from .prompt_context import fence, join, programs_section, section, system_prompt
 
@@ -35,17 +33,13 @@ async def revise_check(
 
     *task* is the plan's task, *result* that of the check which counts now; it may differ from the plan's.
     """
-    request = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="planner",
+    request = task_for(
+        step,
+        "planner",
         system=system_prompt("check"),
         prompt=_prompt(step, plan, task, result, because),
-        tools=("Read", "Glob", "Grep"),
         schema=CHECK,
-        model=model_for("planner", step),
-        tree=step.tree,
-        limits=Limits(turns=20),
+        turns=20,
     )
     key = f"{'check' if because == 'passes before' else 'repair'}-{task.number}"
     try:

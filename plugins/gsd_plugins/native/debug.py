@@ -17,10 +17,8 @@ import attrs
 
 from gsd_core import (
     AgentResult,
-    AgentTask,
     FileWrite,
     Gap,
-    Limits,
     PhaseView,
     PlanningError,
     RejectedAnswer,
@@ -44,7 +42,7 @@ from .answers import (
     parse_answer,
     validate_answer,
 )
-from .models import model_for
+from .models import task_for
 from .prompt_context import (
     conventions_section,
     fence,
@@ -109,18 +107,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         known, number = dict[str, Diagnosis](), ""
     if not gaps:
         return StepResult(subject=f"docs({number or 'debug'}): nothing to diagnose")
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="debugger",
+    task = task_for(
+        step,
+        "debugger",
         system=system_prompt("debug"),
         prompt=_prompt(step, gaps, known),
-        tools=("Read", "Glob", "Grep"),
         functions=(RUN_COMMAND,),
         schema=DIAGNOSES,
-        model=model_for("debugger", step),
-        tree=step.tree,
-        limits=Limits(turns=80),
+        turns=80,
     )
 
     def accept(result: AgentResult) -> Sequence[str]:

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gsd_core import (
     AgentResult,
-    AgentTask,
     Answer,
     FileWrite,
     Inquiry,
-    Limits,
     Option,
     PhaseView,
     Question,
@@ -28,7 +26,7 @@ from gsd_core.planning.config import get
 from gsd_core.planning.context import INFORMATIONAL, Decision, Scope, add_decisions, render_context
 
 from .answers import DISCUSSION, DiscussionAnswer, GrayAreaAnswer, parse_answer, validate_answer
-from .models import model_for
+from .models import task_for
 from .paths import date_of, phase_file, phase_of, position
 from .plan_checks import normalized
 from .prompt_context import (
@@ -60,17 +58,13 @@ OPTIONS = range(2, 5)
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Find what is open about the phase, have it decided, and write its CONTEXT.md."""
     phase = phase_of(step)
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="discusser",
+    task = task_for(
+        step,
+        "discusser",
         system=system_prompt("discuss"),
         prompt=_prompt(step, phase),
-        tools=("Read", "Glob", "Grep"),
         schema=DISCUSSION,
-        model=model_for("discusser", step),
-        tree=step.tree,
-        limits=Limits(turns=40),
+        turns=40,
     )
     seen: set[str] = set()
     result = await host.run_agent("discuss", task, _accept(seen))

@@ -9,9 +9,7 @@ import attrs
 from gsd_core import (
     AddDecisions,
     AgentResult,
-    AgentTask,
     FileWrite,
-    Limits,
     Permanent,
     PhaseView,
     Plan,
@@ -38,7 +36,7 @@ from .answers import (
     parse_answer,
     validate_answer,
 )
-from .models import model_for
+from .models import task_for
 from .paths import date_of, executed_plans, phase_of, position
 from .prompt_context import (
     bullets,
@@ -74,19 +72,16 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     if step.plan is None:
         raise Permanent(f"step {step.id!r} has no plan")
     phase, plan = phase_of(step), step.plan
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="executor",
+    task = task_for(
+        step,
+        "executor",
         system=system_prompt("execute"),
         prompt="",
         tools=("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion"),
         functions=(TASK_DONE, NEED_AUTHENTICATION, ASK_ARCHITECTURE),
         schema=REPORT,
-        model=model_for("executor", step),
-        tree=step.tree,
         writable=True,
-        limits=Limits(turns=150),
+        turns=150,
     )
     log = TaskLog(step=step, plan=plan, host=host)
     await log.look_ahead()

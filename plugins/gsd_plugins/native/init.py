@@ -7,9 +7,7 @@ from typing import Any, cast
 
 from gsd_core import (
     AgentResult,
-    AgentTask,
     FileWrite,
-    Limits,
     Permanent,
     PlannedPhase,
     Requirement,
@@ -36,7 +34,7 @@ from gsd_core.planning.state import render_state
 from . import next_milestone
 from .answers import ROADMAP, RequirementAnswer, RoadmapAnswer, parse_answer, validate_answer
 from .depth import max_phases, phases_hint
-from .models import model_for
+from .models import task_for
 from .paths import date_of
 from .plan_checks import describe
 from .prompt_context import codebase_section, conventions_section, fence, join, section, system_prompt
@@ -53,10 +51,9 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
     continues = bool(step.planning.idle)
     statements = split_statements(step.idea.text)
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="roadmapper",
+    task = task_for(
+        step,
+        "roadmapper",
         system=system_prompt("roadmap"),
         prompt=join(
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
@@ -68,9 +65,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             phases_hint(step.depth, len(statements)),
         ),
         schema=ROADMAP,
-        model=model_for("roadmapper", step),
-        tree=step.tree,
-        limits=Limits(turns=10),
+        tools=(),
+        turns=10,
     )
 
     def accept(result: AgentResult) -> Sequence[str]:

@@ -1,11 +1,11 @@
-"""The model for each role. Source: GSD's model profiles (planning format, 3.3)."""
+"""The task of an agent in each role, and its model. Source: GSD's model profiles (planning format, 3.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
-from gsd_core import Profile, Role, StepRequest
+from gsd_core import AgentFunction, AgentTask, Limits, Profile, Role, StepRequest
 
 PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
@@ -39,6 +39,39 @@ STEPS: Mapping[Role, str] = {
     "codebase-mapper": "research",
 }
 """The key of ``models`` for each role, as in the agents' catalog of gsd-core 1.14."""
+
+
+READING = ("Read", "Glob", "Grep")
+
+
+def task_for(
+    step: StepRequest,
+    role: Role,
+    *,
+    agent: Role | None = None,
+    system: str,
+    prompt: str,
+    schema: Mapping[str, Any],
+    turns: int,
+    tools: tuple[str, ...] = READING,
+    functions: tuple[AgentFunction, ...] = (),
+    writable: bool = False,
+) -> AgentTask:
+    """Return the task of *role* in *step*; *agent* is the role under which its model is set, if another."""
+    return AgentTask(
+        step=step.id,
+        run=step.run,
+        role=role,
+        system=system,
+        prompt=prompt,
+        tools=tools,
+        functions=functions,
+        schema=schema,
+        model=model_for(agent or role, step),
+        tree=step.tree,
+        writable=writable,
+        limits=Limits(turns=turns),
+    )
 
 
 def model_for(role: Role, step: StepRequest) -> str:

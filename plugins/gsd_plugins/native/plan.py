@@ -14,7 +14,6 @@ from gsd_core import (
     FileWrite,
     Gap,
     KeyLink,
-    Limits,
     ListPlans,
     MustHaves,
     Permanent,
@@ -38,7 +37,7 @@ from gsd_core.planning.waves import waves
 from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
 from .debug import Diagnosis, key_of, read_diagnoses
 from .depth import plans_hint
-from .models import model_for
+from .models import task_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
 from .plan_checks import normalized, validate_plans
 from .plan_review import ask_about_objections, is_reviewed, review_plans
@@ -78,17 +77,13 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     too. If it still objects after three reviews, a person decides.
     """
     phase = phase_of(step)
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="planner",
+    task = task_for(
+        step,
+        "planner",
         system=join(system_prompt("plan"), prompt_text("gaps") if step.round else ""),
         prompt=_prompt(step, phase),
-        tools=("Read", "Glob", "Grep"),
         schema=PLANS,
-        model=model_for("planner", step),
-        tree=step.tree,
-        limits=Limits(turns=60),
+        turns=60,
     )
     result = await host.run_agent("plan", task, _accept)
     plans = _plans(step, result)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from gsd_core import (
     AgentResult,
-    AgentTask,
     Inquiry,
-    Limits,
     Option,
     Permanent,
     Plan,
@@ -20,7 +18,7 @@ from gsd_core.planning.config import get
 from gsd_core.planning.plan import render_plan
 
 from .answers import PLAN_ISSUES, PlanIssuesAnswer, parse_answer, validate_answer
-from .models import model_for
+from .models import task_for
 from .paths import phase_of
 from .prompt_context import (
     bullets,
@@ -55,10 +53,10 @@ async def review_plans(
     known = {plan.id for plan in plans}
     text = "\n\n".join(f"{plan.path}\n{render_plan(plan)}" for plan in plans)
     gaps = step.report.gaps if step.round and step.report else ()
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="checker",
+    task = task_for(
+        step,
+        "checker",
+        agent="plan-checker",
         system=system_prompt("plan_check"),
         prompt=join(
             section("The plans to review", fence("plans", capped(text, MAX_PLANS_TEXT))),
@@ -70,11 +68,8 @@ async def review_plans(
             files_section(step, phase),
             agent_skills_section(step, "plan-checker"),
         ),
-        tools=("Read", "Glob", "Grep"),
         schema=PLAN_ISSUES,
-        model=model_for("plan-checker", step),
-        tree=step.tree,
-        limits=Limits(turns=40),
+        turns=40,
     )
 
     def accept(result: AgentResult) -> Sequence[str]:

@@ -13,12 +13,10 @@ import attrs
 from gsd_core import (
     AddQuickTask,
     AgentResult,
-    AgentTask,
     Done,
     FileWrite,
     Found,
     Gap,
-    Limits,
     Permanent,
     PhaseView,
     Plan,
@@ -34,7 +32,7 @@ from gsd_core.planning.plan import render_plan
 from . import execute as execution
 from . import verify as verification
 from .answers import PLANS, PlansAnswer, parse_answer, validate_answer
-from .models import model_for
+from .models import task_for
 from .paths import date_of
 from .plan import MAX_REVISIONS, feature_problems, plans_from, revision_of
 from .plan_checks import describe, find_bad_patterns, is_trivial_check
@@ -111,10 +109,9 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
     """Run a planner, and have it revise its plan until it passes the checks of code."""
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="planner",
+    task = task_for(
+        step,
+        "planner",
         system=join(system_prompt("plan"), prompt_text("quick")),
         prompt=join(
             section("The task", fence("task", capped(view.goal, MAX_WORDS))),
@@ -124,11 +121,8 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
             conventions_section(step),
             agent_skills_section(step, "planner"),
         ),
-        tools=("Read", "Glob", "Grep"),
         schema=PLANS,
-        model=model_for("planner", step),
-        tree=step.tree,
-        limits=Limits(turns=40),
+        turns=40,
     )
     result = await host.run_agent("plan", task, _accept)
     for number in range(1, MAX_REVISIONS + 1):

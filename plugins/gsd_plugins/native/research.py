@@ -7,9 +7,7 @@ from urllib.parse import urldefrag, urlsplit
 
 from gsd_core import (
     AgentResult,
-    AgentTask,
     FileWrite,
-    Limits,
     StepHost,
     StepRequest,
     StepResult,
@@ -21,7 +19,7 @@ from gsd_core.planning.config import get
 from gsd_core.planning.research import Claim, Confidence, Source, render_research
 
 from .answers import RESEARCH, ResearchAnswer, SourceAnswer, parse_answer, validate_answer
-from .models import model_for
+from .models import READING, task_for
 from .paths import date_of, phase_file, phase_of, position
 from .prompt_context import (
     constraints_section,
@@ -79,10 +77,10 @@ first_step_type = StepType(
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Run a researcher, and write the phase's RESEARCH.md."""
     phase = phase_of(step)
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="researcher",
+    task = task_for(
+        step,
+        "researcher",
+        agent="phase-researcher",
         system=system_prompt("research"),
         prompt=join(
             phase_section(step, phase),
@@ -94,11 +92,9 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             conventions_section(step),
             agent_skills_section(step, "phase-researcher"),
         ),
-        tools=("Read", "Glob", "Grep", *WEB_TOOLS),
+        tools=(*READING, *WEB_TOOLS),
         schema=RESEARCH,
-        model=model_for("phase-researcher", step),
-        tree=step.tree,
-        limits=Limits(turns=60),
+        turns=60,
     )
     result = await host.run_agent("research", task, _accept)
     answer = parse_answer(ResearchAnswer, result.value)

@@ -14,7 +14,6 @@ from gsd_core import (
     AgentResult,
     AgentTask,
     FileWrite,
-    Limits,
     Permanent,
     StepHost,
     StepRequest,
@@ -26,7 +25,7 @@ from gsd_core.planning.codebase import FOLDER, SECTIONS, missing_sections, rende
 
 from .answers import DOCUMENTS, DocumentsAnswer, parse_answer, validate_answer
 from .codebase_facts import MIN_SOURCES, Facts, facts_of, source_files
-from .models import model_for
+from .models import task_for
 from .paths import date_of
 from .prompt_context import conventions_section, fence, join, section, system_prompt
 from .skills import agent_skills_section
@@ -77,10 +76,9 @@ def _task(step: StepRequest, facts: Facts, names: Sequence[str]) -> AgentTask:
     listed = "\n".join(
         f"- {name}: title `{SECTIONS[name][0]}`, sections {', '.join(SECTIONS[name][1])}" for name in names
     )
-    return AgentTask(
-        step=step.id,
-        run=step.run,
-        role="codebase-mapper",
+    return task_for(
+        step,
+        "codebase-mapper",
         system=system_prompt("survey"),
         prompt=join(
             section("Documents to write", listed),
@@ -88,11 +86,8 @@ def _task(step: StepRequest, facts: Facts, names: Sequence[str]) -> AgentTask:
             conventions_section(step),
             agent_skills_section(step, "codebase-mapper"),
         ),
-        tools=("Read", "Glob", "Grep"),
         schema=DOCUMENTS,
-        model=model_for("codebase-mapper", step),
-        tree=step.tree,
-        limits=Limits(turns=60),
+        turns=60,
     )
 
 

@@ -14,13 +14,11 @@ import attrs
 
 from gsd_core import (
     AgentResult,
-    AgentTask,
     Evidence,
     FileWrite,
     Gap,
     GapReport,
     HumanCheck,
-    Limits,
     Observation,
     PhaseView,
     RejectedAnswer,
@@ -45,7 +43,7 @@ from .answers import (
     validate_answer,
 )
 from .citations import Sources, describe
-from .models import model_for
+from .models import task_for
 from .paths import executed_plans, phase_file, phase_of
 from .prompt_context import bullets, codebase_section, fence, join, section, system_prompt
 from .run_command import OUTPUT_LIMIT, command_runner
@@ -106,18 +104,14 @@ async def _ask_verifier(
     step: StepRequest, phase: PhaseView, host: StepHost, required: Sequence[MustHave], report: GapReport
 ) -> GapReport:
     """Return the report with the verifier's verdict on each must-have added, and its other findings."""
-    task = AgentTask(
-        step=step.id,
-        run=step.run,
-        role="verifier",
+    task = task_for(
+        step,
+        "verifier",
         system=system_prompt("verify"),
         prompt=_prompt(step, phase, required),
-        tools=("Read", "Glob", "Grep"),
         functions=(RUN_COMMAND,),
         schema=VERDICTS,
-        model=model_for("verifier", step),
-        tree=step.tree,
-        limits=Limits(turns=60),
+        turns=60,
     )
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
     # cost as much again. Then take the answer as it is: a must-have without a proven verdict becomes a gap.

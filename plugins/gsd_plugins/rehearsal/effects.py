@@ -76,11 +76,16 @@ class When:
 
 
 @attrs.frozen(kw_only=True)
-class ApiError:
+class _Once:
+    times: ClassVar[int] = 1
+    """How often a rule applies that does not say it; 0 is every time."""
+
+
+@attrs.frozen(kw_only=True)
+class ApiError(_Once):
     """The API refuses the request, as in an outage, or because the login is invalid (401)."""
 
     name: ClassVar[str] = "error"
-    times: ClassVar[int] = 1
     status: int = key("HTTP status from 400 to 599: 401, 429, 500, 529 …")
     message: str = key("the error's text", "")
     retry_after: timedelta | None = key("how long the API asks to wait", None)
@@ -114,28 +119,25 @@ _ERROR_TYPES: Mapping[int, str] = {
 
 
 @attrs.frozen(kw_only=True)
-class Disconnect:
+class Disconnect(_Once):
     """The connection breaks in the middle of the model's message."""
 
     name: ClassVar[str] = "disconnect"
-    times: ClassVar[int] = 1
 
 
 @attrs.frozen(kw_only=True)
-class UsageLimit:
+class UsageLimit(_Once):
     """The account's usage limit is reached; it is lifted after a while."""
 
     name: ClassVar[str] = "usage limit"
-    times: ClassVar[int] = 1
     resets_in: timedelta = key("how long until the limit is lifted, counted from the refused request")
 
 
 @attrs.frozen(kw_only=True)
-class Hang:
+class Hang(_Once):
     """The model does not answer."""
 
     name: ClassVar[str] = "hang"
-    times: ClassVar[int] = 1
     duration: timedelta = key("after this time it answers nevertheless", timedelta(hours=24))
 
 
@@ -166,7 +168,7 @@ class Cost:
 
 
 @attrs.frozen(kw_only=True)
-class Lie:
+class Lie(_Once):
     """The model claims work that it did not do.
 
     An executor reports its task as done without a change, or all of them with `unreported`; a verifier
@@ -174,7 +176,6 @@ class Lie:
     """
 
     name: ClassVar[str] = "lie"
-    times: ClassVar[int] = 1
     how: Literal["unchanged", "unreported"] = key(
         "`unchanged`: it calls `task_done` without having changed a file; "
         "`unreported`: it ends, and says that all is done",
@@ -184,24 +185,22 @@ class Lie:
 
 
 @attrs.frozen(kw_only=True)
-class StayingGap:
+class StayingGap(_Once):
     """The verifier finds that something does not hold.
 
     The plan that closes the gap adds a note to NOTES.md.
     """
 
     name: ClassVar[str] = "gap"
-    times: ClassVar[int] = 1
     about: str = key("id of a requirement, criterion or truth that the verifier judges; else the first", "")
     reason: str = key("what the verifier says about it", "It does not work yet")
 
 
 @attrs.frozen(kw_only=True)
-class UserQuestion:
+class UserQuestion(_Once):
     """The model asks the user a question, with AskUserQuestion."""
 
     name: ClassVar[str] = "question"
-    times: ClassVar[int] = 1
     text: str = key("the question")
     header: str = key("its title, at most 12 characters", "Question")
     options: tuple[str, ...] = key("two to four options; the first one is recommended, and its label says so")
@@ -226,43 +225,39 @@ class UserQuestion:
 
 
 @attrs.frozen(kw_only=True)
-class Architecture:
+class Architecture(_Once):
     """The executor asks whether the architecture may be changed, with `ask_architecture`."""
 
     name: ClassVar[str] = "architecture"
-    times: ClassVar[int] = 1
     text: str = key("the change, and why the plan needs it")
     options: tuple[str, ...] = key("ways to make the change; without any, it is made or not", ())
 
 
 @attrs.frozen(kw_only=True)
-class WrongAnswer:
+class WrongAnswer(_Once):
     """The model gives this answer instead of its own; by default one that does not match the schema."""
 
     name: ClassVar[str] = "answer"
-    times: ClassVar[int] = 1
     value: dict[str, Any] = key("the answer, as a table", dict)
 
 
 @attrs.frozen(kw_only=True)
-class ToolRequest:
+class ToolRequest(_Once):
     """The model tries to use a tool, such as a dangerous command. If it is refused, the summary says so.
 
     The fast agent asks whether it may, and executes nothing.
     """
 
     name: ClassVar[str] = "tool"
-    times: ClassVar[int] = 1
     tool: str = key("name of the tool", "Bash")
     input: dict[str, Any] = key('its arguments, such as `{ command = "sudo reboot" }`')
 
 
 @attrs.frozen(kw_only=True)
-class Checkpoint:
+class Checkpoint(_Once):
     """The planner adds a task for a person at the end of its last plan, such as a login or a check by eye."""
 
     name: ClassVar[str] = "checkpoint"
-    times: ClassVar[int] = 1
     kind: Literal["human-verify", "decision", "human-action"] = key(
         "what the person does: `human-verify` looks, `decision` chooses, `human-action` does something that "
         "an agent cannot, such as a login",

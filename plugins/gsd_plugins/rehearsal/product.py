@@ -11,11 +11,13 @@ import keyword
 import random
 import re
 import sys
+import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from string import Template
+from typing import Any
 
 import attrs
 
@@ -90,54 +92,39 @@ class Product:
         """Return the path of a module of the package."""
         return f"{self.package}/{module}.py"
 
-    def module(self, name: str, **values: str) -> FileEdit:
-        """Return the edit that writes a module of the package."""
-        return FileEdit(path=self.path(name), content=self._render(f"{name}.py", **values))
+    def answer(self, *path: str, **values: str) -> Any:
+        """Return what is at *path* in ``templates/answers.toml``, with the product's names and *values*."""
+        found: Any = _answers()
+        for name in path:
+            found = found[name]
+        return _filled(found, {**self._names(), **values})
 
-    def test(self, name: str) -> FileEdit:
-        """Return the edit that writes a test module."""
-        return FileEdit(path=f"tests/test_{name}.py", content=self._render(f"test_{name}.py"))
+    def edit(self, what: str, *, ending: str = ".", usage: str = "") -> FileEdit:
+        """Return the edit that ``answers.toml`` names: ``FILE``, or ``FILE + WHAT`` for an addition.
 
-    def greetings(self, ending: str) -> FileEdit:
-        """Return the edit that writes the module whose greetings end with *ending*."""
-        return self.module("greetings", ending=json.dumps(ending, ensure_ascii=False))
-
-    def search(self, phase: str) -> FileEdit:
-        """Return the edit that writes a module for a phase that the scenario did not plan."""
-        name = f"phase_{re.sub(r'[^0-9A-Za-z]', '_', phase)}"
-        return FileEdit(path=self.path(name), content=self._render("search.py", phase=phase))
-
-    def report_command(self) -> FileEdit:
-        """Return the edit that adds the command ``report`` to the command line."""
-        changes = (
-            ("from .store import", "from .report import report\nfrom .store import"),
-            (
-                "COMMANDS = {",
-                'def summarize(path, line):\n    """Report on all guests."""\n'
-                "    return report(load(path))\n\n\nCOMMANDS = {",
-            ),
-            ('    "list": show,\n', '    "report": summarize,\n    "list": show,\n'),
-        )
-        cli = self.module("cli")
-        content = attrs.evolve(cli, changes=changes).applied(cli.content)
-        return attrs.evolve(cli, content=content, changes=changes)
-
-    def readme(self, *sections: str) -> FileEdit:
-        """Return the edit that writes README.md with these sections (names of templates)."""
-        return FileEdit(path="README.md", content=self._render("README.md", sections=self._join(sections)))
-
-    def readme_with(self, *sections: str) -> FileEdit:
-        """Return the edit that adds *sections* to README.md, before the last one."""
-        added = self._join(sections)
-        return attrs.evolve(self.readme(*sections), changes=(("## Development", f"{added}## Development"),))
-
-    def license(self) -> FileEdit:
-        """Return the edit that adds a license."""
-        return FileEdit(path="LICENSE", content=self._render("LICENSE"))
-
-    def gitignore(self) -> FileEdit:
-        """Return the edit that keeps Python's bytecode out of git."""
-        return FileEdit(path=".gitignore", content="__pycache__/\n", append=True)
+        *ending* is the one of greetings, *usage* the template of the section on usage in README.md, if any.
+        """
+        path, _, added = what.partition(" + ")
+        if path == "README.md":
+            section = added or usage
+            text = f"{self._render(f'{section}.md')}\n" if section else ""
+            changes = (("## Development", f"{text}## Development"),) if added else ()
+            return FileEdit(path=path, content=self._render("README.md", sections=text), changes=changes)
+        if path == "tests/__init__.py":
+            return FileEdit(path=path, content=f'"""Tests of {self.package}."""\n')
+        if added and added != "report":
+            return FileEdit(path=path, content=f"{added}\n", append=True)
+        name = path.rpartition("/")[2]
+        phase = re.fullmatch(r"phase_(\w+)\.py", name)
+        values = {
+            "ending": json.dumps(ending, ensure_ascii=False),
+            "phase": phase[1].replace("_", ".") if phase else "",
+        }
+        written = FileEdit(path=path, content=self._render("search.py" if phase else name, **values))
+        if added:
+            written = attrs.evolve(written, changes=_REPORT_COMMAND)
+            return attrs.evolve(written, content=written.applied(written.content))
+        return written
 
     def ending_for(self, answer: str) -> str:
         """Return the ending that *answer* chose: an option's, or the first characters of free text."""
@@ -145,40 +132,69 @@ class Product:
         own = "".join(filter(str.isprintable, " ".join(answer.split())))[:12].strip()
         return next(iter(chosen), own or self.endings[0][1])
 
-    def _join(self, sections: Iterable[str]) -> str:
-        return "".join(f"{self._render(f'{section}.md')}\n" for section in sections)
-
     def _render(self, template: str, **values: str) -> str:
+        return _template(template).substitute(self._names(), **values)
+
+    def _names(self) -> dict[str, str]:
         *others, last = _WORDS
-        return _template(template).substitute(
-            package=self.package,
-            title=self.title,
-            heading=heading_of(self.title),
-            words=json.dumps(_WORDS),
-            languages=f"({', '.join(map(json.dumps, _WORDS))})",
-            listed=f"{', '.join(map(str.title, others))} and {last.title()}",
-            first=others[0],
-            last=last,
-            scripted="" if self.as_asked else SCRIPTED,
-            sample=self.sample,
-            **values,
-        )
+        return {
+            "package": self.package,
+            "title": self.title,
+            "heading": heading_of(self.title),
+            "words": json.dumps(_WORDS),
+            "languages": f"({', '.join(map(json.dumps, _WORDS))})",
+            "listed": f"{', '.join(map(str.title, others))} and {last.title()}",
+            "first": others[0],
+            "last": last,
+            "scripted": "" if self.as_asked else SCRIPTED,
+            "sample": self.sample,
+        }
+
+
+_REPORT_COMMAND = (
+    ("from .store import", "from .report import report\nfrom .store import"),
+    (
+        "COMMANDS = {",
+        'def summarize(path, line):\n    """Report on all guests."""\n'
+        "    return report(load(path))\n\n\nCOMMANDS = {",
+    ),
+    ('    "list": show,\n', '    "report": summarize,\n    "list": show,\n'),
+)
+"""The changes that add the command ``report`` to the command line."""
+
+
+def _filled(value: Any, names: Mapping[str, str]) -> Any:
+    """Return *value*, made of tables, lists and strings, with these names in its strings."""
+    match value:
+        case str():
+            return Template(value).substitute(names)
+        case [*each]:
+            return [_filled(one, names) for one in each]
+        case {**table}:
+            return {key: _filled(one, names) for key, one in table.items()}
+        case _:
+            return value
+
+
+@cache
+def _answers() -> Mapping[str, Any]:
+    return tomllib.loads(_text("answers.toml"))
 
 
 @cache
 def own_idea() -> str:
     """Return the idea of the program that is built; ``examples/greeter.md`` is the same."""
-    return _text("greeter.md")
+    return _text("greeter.md.txt")
 
 
 def _text(name: str) -> str:
-    return (files("gsd_plugins.rehearsal") / "templates" / f"{name}.txt").read_text(encoding="utf-8")
+    return (files("gsd_plugins.rehearsal") / "templates" / name).read_text(encoding="utf-8")
 
 
 @cache
 def _template(name: str) -> Template:
     # The suffix keeps linters, type checkers and pytest away from files that are not Python yet.
-    return Template(_text(name))
+    return Template(_text(f"{name}.txt"))
 
 
 _LENGTH = 20_000

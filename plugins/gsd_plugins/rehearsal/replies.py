@@ -1,7 +1,8 @@
-"""The replies of the scripted model: a function of the scenario and the conversation so far.
+"""The turns of the scripted model: a function of the scenario and the conversation so far.
 
-The next turn is derived from the messages alone. A conversation that was killed and resumed
-therefore continues where it was, and a new one learns from ``task_done`` which tasks are done.
+The next turn is derived from the conversation alone. One that was killed and resumed therefore continues
+where it was, and a new one learns from ``task_done`` which tasks are done. Two agents take these turns:
+Claude Code, by way of a Messages API, and :class:`~gsd_plugins.rehearsal.fake.FakeAgent`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
 import attrs
@@ -56,51 +56,165 @@ from .scenario import (
 )
 
 MAX_TRIES = 3
+RESETS_AT = "anthropic-ratelimit-unified-reset"
+"""The header that says when a usage limit ends, in Unix seconds."""
 _OVERLOADED = Failure(529, "overloaded_error", "Overloaded")
 # No model is asked, so multiplying the tokens by a price must give zero.
 _NO_USAGE = {"input_tokens": 0, "output_tokens": 0}
 
 
+@attrs.frozen(kw_only=True)
+class Work:
+    """An executor does a task and reports it with *note*; with *lies* it only reports it."""
+
+    number: int
+    task: ScriptedTask
+    note: str
+    lies: bool = False
+
+    @property
+    def report(self) -> Json:
+        """The arguments of ``task_done``."""
+        return {"task": self.number, "files": list(self.task.files), "note": self.note}
+
+
+Content: TypeAlias = Sequence[Block | Work]
+
+
+@attrs.frozen(kw_only=True)
+class Turn:
+    """One message of the model; its price, if a rule names one; *is_cut*: the connection breaks in it."""
+
+    content: Content
+    cost: Cost | None = None
+    is_cut: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class UsedTool:
+    """A use of a tool: its *input*, and its *result*, or the *error* if it failed.
+
+    *result* is ``None`` if it failed, or if the conversation was cut off before the result.
+    """
+
+    name: str
+    input: Mapping[str, Any]
+    result: str | None = None
+    error: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Transcript:
+    """A conversation: whose it is, the text of all *prompts*, the *uses* of tools in order.
+
+    *tools* are the names of the tools that the model has; *has_ended*: its answer was accepted.
+    """
+
+    step: str
+    role: str
+    tree: str
+    call: int = 1
+    prompts: str
+    uses: tuple[UsedTool, ...] = ()
+    tools: tuple[str, ...]
+    has_ended: bool = False
+
+    @classmethod
+    def of(cls, request: ApiRequest) -> Transcript:
+        """Return the conversation as *request* shows it.
+
+        Its headers ``x-gsd-step``, ``x-gsd-role``, ``x-gsd-call`` and ``x-gsd-tree``, percent-encoded, say
+        which task it belongs to.
+        """
+        step, role, tree, call = (
+            unquote(request.headers.get(f"x-gsd-{name}", "")) for name in ("step", "role", "tree", "call")
+        )
+        contents = [(message["role"], _content(message)) for message in request.messages]
+        said = [block for role, content in contents if role == "user" for block in content]
+        results = {block["tool_use_id"]: block for block in said if block["type"] == "tool_result"}
+        used = [
+            block
+            for role, content in contents
+            if role == "assistant"
+            for block in content
+            if block["type"] == "tool_use"
+        ]
+        answers = {block["id"] for block in used if block["name"] == "StructuredOutput"}
+        last = contents[-1][1] if contents else ()
+        return cls(
+            step=step,
+            role=role,
+            tree=tree,
+            call=int(call or 1),
+            prompts="\n".join(str(block["text"]) for block in said if block["type"] == "text"),
+            uses=tuple(_used_tool(block, results.get(block["id"])) for block in used),
+            tools=request.tools,
+            has_ended=any(b.get("tool_use_id") in answers and not b.get("is_error") for b in last),
+        )
+
+    def in_tree(self, path: str) -> str:
+        """Return the absolute path of a file in the task's tree."""
+        return str(PurePosixPath(self.tree, path))
+
+    def uses_of(self, name: str) -> tuple[UsedTool, ...]:
+        """Return the uses of the tool *name*; the prefix ``mcp__SERVER__`` may be left out."""
+        return tuple(use for use in self.uses if use.name == name or use.name.endswith(f"__{name}"))
+
+    def uses_for(self, path: str) -> tuple[UsedTool, ...]:
+        """Return the uses of tools on the file at *path* in the tree."""
+        return tuple(use for use in self.uses if use.input.get("file_path") == self.in_tree(path))
+
+    def tool(self, name: str) -> str:
+        """Return the tool's full name; empty if the model may not use it."""
+        return next((t for t in self.tools if t == name or t.endswith(f"__{name}")), "")
+
+    def answer(self, value: Any) -> Content:
+        """Give a structured answer with the tool for it, or as text if there is none or it keeps failing."""
+        failures = [use for use in self.uses_of("StructuredOutput") if use.error]
+        if self.tool("StructuredOutput") and len(failures) < MAX_TRIES:
+            return [_use("StructuredOutput", **value)]
+        return [Text(json.dumps(value, ensure_ascii=False, indent=2))]
+
+
 @attrs.define
 class Replies:
-    """A script for the Messages API that plays *scenario* by *rules*.
+    """The model that plays *scenario* by *rules*; called with a request, it is a script for the Messages API.
 
-    The headers ``x-gsd-step``, ``x-gsd-role``, ``x-gsd-call`` and ``x-gsd-tree`` of a request,
-    percent-encoded, say which task it belongs to.
+    *refuses*: whether one request of the scenario's overloaded step is still to be refused.
     """
 
     scenario: Scenario
     rules: ActiveRules = attrs.field(factory=ActiveRules)
+    refuses: bool = attrs.field(default=True, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
-    _refused: bool = attrs.field(default=False, init=False)
 
     def __call__(self, request: ApiRequest) -> Reply:
         """Return the model's next message, or an error of the API."""
-        transcript = Transcript(request)
-        if self._refuses(transcript):
-            return _OVERLOADED
+        transcript = Transcript.of(request)
+        time.sleep(self.delay(transcript).total_seconds())
+        turn = self.turn(transcript)
+        if isinstance(turn, Failure):
+            return turn
+        [first, *_] = turn.content
+        content = _work_on(transcript, first) if isinstance(first, Work) else turn.content
+        blocks = Blocks(tuple(cast("Iterator[Block]", content)), usage=_tokens_of(turn.cost, request.model))
+        return Cut(blocks) if turn.is_cut else blocks
+
+    def delay(self, transcript: Transcript) -> timedelta:
+        """Return how long the model takes for its next turn, as the scenario file says."""
         moment = self._moment(transcript)
-        if (failure := self._disturb(moment)) is not None:
-            return failure
-        usage = self._usage(moment, request.model)
-        if self.rules.take(Disconnect, moment):
-            return Cut(Blocks((Text("The connection ends here."),), usage=usage))
-        reads = self._reads(transcript, moment)
-        message = reads or self._scripted(transcript, moment) or self._next(transcript, moment)
-        return Blocks(tuple(message), usage=usage)
+        waits = (self.rules.take(Slow, moment), self.rules.take(Hang, moment))
+        return sum((wait.duration for wait in waits if wait), timedelta())
 
-    def _moment(self, transcript: Transcript) -> Moment:
-        step, role = transcript.header("step"), transcript.header("role")
-        task = 0
-        if role == "executor":
-            task = Execution(transcript, self.scenario, StepId.parse(step).detail).current
-        return moment_of(step, role, int(transcript.header("call") or 1), task)
-
-    def _disturb(self, moment: Moment) -> Failure | None:
-        """Wait, or return an error, as the scenario file says."""
-        for waits in (self.rules.take(Slow, moment), self.rules.take(Hang, moment)):
-            if waits is not None:
-                time.sleep(waits.duration.total_seconds())
+    def turn(self, transcript: Transcript) -> Turn | Failure:
+        """Return the model's next turn, or an error of the API."""
+        with self._lock:
+            # One request of the overloaded step, after the first `task_done`.
+            overloaded = transcript.step == self.scenario.overloaded_step
+            if overloaded and self.refuses and transcript.uses_of("task_done"):
+                self.refuses = False
+                return _OVERLOADED
+        moment = self._moment(transcript)
         if (limit := self.rules.take(UsageLimit, moment)) is not None:
             # Rounded up: the API has whole seconds, and a limit must not end before the scenario says so.
             ends = datetime.now(UTC) + limit.resets_in + timedelta(seconds=0.999)
@@ -109,154 +223,129 @@ class Replies:
             wait = error.retry_after
             headers = {} if wait is None else {"retry-after": f"{wait.total_seconds():.0f}"}
             return Failure(error.status, error.type, error.text, headers)
-        return None
-
-    def _usage(self, moment: Moment, model: str) -> Mapping[str, int]:
         cost = self.rules.take(Cost, moment)
-        if cost is None:
-            return _NO_USAGE
-        if not cost.dollars:
-            return {"input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
-        million = with_price(Usage(input_tokens=1_000_000), model).dollars
-        if not million:
-            raise ValueError(f"the price of {model!r} is unknown: give the rule tokens, not dollars")
-        return {"input_tokens": round(cost.dollars / million * 1_000_000), "output_tokens": 0}
-
-    def _scripted(self, transcript: Transcript, moment: Moment) -> Sequence[Block]:
-        """Return the message that the scenario file puts in place of the model's own; empty if none."""
+        if self.rules.take(Disconnect, moment):
+            return Turn(content=[Text("The connection ends here.")], cost=cost, is_cut=True)
         if transcript.has_ended:
+            return Turn(content=[Text("Done.")], cost=cost)
+        content = self._reads(transcript) or self._scripted(transcript, moment)
+        return Turn(content=content or self._own(transcript, moment), cost=cost)
+
+    def _moment(self, transcript: Transcript) -> Moment:
+        step, role = transcript.step, transcript.role
+        task = Execution(transcript, self.scenario).current if role == "executor" else 0
+        return moment_of(step, role, transcript.call, task)
+
+    def _reads(self, transcript: Transcript) -> Content:
+        """Return the uses of Read with which a reviewer begins: of each file that its prompt lists."""
+        if transcript.role != "reviewer" or not transcript.tool("Read"):
             return ()
+        paths = [path for path in listed_files(transcript.prompts) if not transcript.uses_for(path)]
+        return [_use("Read", file_path=transcript.in_tree(path)) for path in paths]
+
+    def _scripted(self, transcript: Transcript, moment: Moment) -> Content:
+        """Return the message that the scenario file puts in place of the model's own; empty if none."""
         if (wanted := self.rules.take(ToolRequest, moment)) is not None:
             return [_use(wanted.tool, **wanted.input)]
         tool = transcript.tool("AskUserQuestion")
         asked = self.rules.take(UserQuestion, moment, possible=lambda _: bool(tool))
         if asked is not None:
-            return [ask_user(asked.question)]
+            return [_ask_user(asked.question)]
         function = transcript.tool("ask_architecture")
         change = self.rules.take(Architecture, moment, possible=lambda _: bool(function))
         if change is not None:
             return [_use(function, change=change.text, options=list(change.options))]
         if (wrong := self.rules.take(WrongAnswer, moment)) is not None:
-            return [*_answer(transcript, wrong.value)]
+            return transcript.answer(wrong.value)
         return ()
 
-    def _reads(self, transcript: Transcript, moment: Moment) -> Sequence[Block]:
-        """Return the uses of Read with which a reviewer begins: of each file that its prompt lists."""
-        if moment.role != "reviewer" or transcript.has_ended or not transcript.tool("Read"):
-            return ()
-        paths = map(transcript.in_tree, listed_files(transcript.prompts))
-        return [_use("Read", file_path=path) for path in paths if not transcript.uses_for(path)]
-
-    def _refuses(self, transcript: Transcript) -> bool:
-        """Refuse one request of the scenario's overloaded step, after the first ``task_done``."""
-        if transcript.request.step != self.scenario.overloaded_step or not transcript.uses_of("task_done"):
-            return False
-        with self._lock:
-            refuses, self._refused = not self._refused, True
-        return refuses
-
-    def _next(self, transcript: Transcript, moment: Moment) -> Iterator[Block]:
-        if transcript.has_ended:
-            return iter((Text("Done."),))
-        step = StepId.parse(transcript.header("step"))
-        match transcript.header("role"):
+    def _own(self, transcript: Transcript, moment: Moment) -> Content:
+        """Return the message that the scenario itself has for the role."""
+        scenario, prompts, step = self.scenario, transcript.prompts, StepId.parse(transcript.step)
+        match transcript.role:
             case "roadmapper":
-                return _answer(transcript, self.scenario.roadmap(transcript.prompts))
+                return transcript.answer(scenario.roadmap(prompts))
             case "discusser":
-                return _answer(transcript, self.scenario.discussion(transcript.prompts))
+                return transcript.answer(scenario.discussion(prompts))
             case "debugger":
-                return _answer(transcript, self.scenario.diagnoses(transcript.prompts))
+                return transcript.answer(scenario.diagnoses(prompts))
             case "planner" if step.kind == "execute":
-                return _answer(transcript, self.scenario.check_decision())
+                return transcript.answer(scenario.product.answer("check"))
             case "planner":
-                answer = self.scenario.plans(step.phase or step.detail, step.round, transcript.prompts)
+                plans = scenario.plans(step.phase or step.detail, step.round, prompts)
                 if checkpoint := self.rules.take(Checkpoint, moment):
-                    answer["plans"][-1]["tasks"].append(checkpoint.to_json())
-                return _answer(transcript, answer)
+                    plans["plans"][-1]["tasks"].append(checkpoint.to_json())
+                return transcript.answer(plans)
             case "executor":
                 lie = self.rules.take(Lie, moment)
-                return Execution(transcript, self.scenario, step.detail, self.rules.of(ToolRequest)).next(lie)
+                return Execution(transcript, scenario, self.rules.of(ToolRequest)).next(lie)
             case "verifier":
-                return self._verify(transcript, moment)
-            case "researcher":
-                return _answer(transcript, self.scenario.research())
-            case "checker":
-                return _answer(transcript, {"issues": []})
-            case "reviewer":
-                return _answer(transcript, self.scenario.review())
+                return self._verify(transcript, moment, step.phase or step.detail)
+            case "researcher" | "checker" | "reviewer" as role:
+                return transcript.answer(scenario.product.answer(role))
             case "codebase-mapper":
-                return _answer(transcript, self.scenario.codebase(transcript.prompts))
+                return transcript.answer(scenario.codebase(prompts))
             case "command" if step.kind == "exec":
-                return iter((Text(NO_MODEL),))
+                return [Text(NO_MODEL)]
             case role:
                 raise ValueError(f"the scenario has no answer for the role {role!r}")
 
-    def _verify(self, transcript: Transcript, moment: Moment) -> Iterator[Block]:
-        phase = moment.phase or StepId.parse(transcript.header("step")).detail
+    def _verify(self, transcript: Transcript, moment: Moment, phase: str) -> Content:
+        """Read a file of each plan and run a command, then judge; only what was done is cited."""
         asked = self.scenario.asked_in(transcript.prompts, phase)
         files = self.scenario.files_for(asked, phase)
         if self.rules.take(Lie, moment):
-            return _answer(transcript, self.scenario.verdicts(asked, phase, read=files))
+            return transcript.answer(self.scenario.verdicts(asked, phase, read=files))
         command, tool = self.scenario.command_for(asked, phase), transcript.tool("run_command")
-        unread = [path for path in files if not transcript.uses_for(transcript.in_tree(path))]
-        is_untried = bool(command and tool and not transcript.uses_of("run_command"))
+        tried = {use.input["command"]: use for use in transcript.uses_of("run_command")}
+        unread = [path for path in files if not transcript.uses_for(path)]
+        is_untried = bool(command and tool and not tried)
         if (unread and transcript.tool("Read")) or is_untried:
             reads = [_use("Read", file_path=transcript.in_tree(path)) for path in unread]
-            return iter([*reads, *([_use(tool, command=command)] if is_untried else [])])
-        read = [p for p in files if any(u.result for u in transcript.uses_for(transcript.in_tree(p)))]
-        tried = [use.input["command"] for use in transcript.uses_of("run_command")]
-        ran = [u.input["command"] for u in transcript.uses_of("run_command") if is_success(u.result or "")]
+            return [*reads, *([_use(tool, command=command)] if is_untried else [])]
+        read = [path for path in files if any(use.result for use in transcript.uses_for(path))]
+        ran = [command for command, use in tried.items() if is_success(use.result or "")]
         if tool and not read and not ran and LAST_RESORT not in tried:
-            return iter([_use(tool, command=LAST_RESORT)])
+            return [_use(tool, command=LAST_RESORT)]
         answer = self.scenario.verdicts(asked, phase, read=read, ran=ran)
         judged = {"", *asked} if asked else set[str]()
         for gap in self.rules.take_each(StayingGap, moment, possible=lambda gap: gap.about in judged):
             fail_verdict(answer["verdicts"], gap, self.rules.count(StayingGap))
-        return _answer(transcript, answer)
+        return transcript.answer(answer)
 
 
 @attrs.define
 class Execution:
-    """The executor's side of a conversation about *plan*.
-
-    *requests* are the uses of tools that a scenario file asks for.
-    """
+    """The executor's side of a conversation; *requests* are the uses of tools in a scenario file."""
 
     transcript: Transcript
     scenario: Scenario
-    plan: str
     requests: Sequence[ToolRequest] = ()
 
     @property
     def current(self) -> int:
         """The number of the first task that is not accepted, here or in an earlier conversation; else 0."""
-        committed = committed_before(self.transcript.prompts)
-        tasks = self.scenario.tasks(self.plan, self._user_answer(), self.transcript.prompts)
-        open_tasks = (n for n in range(1, len(tasks) + 1) if n not in committed | self._deferred)
-        return next((n for n in open_tasks if not any(map(is_accepted, self._replies(n)))), 0)
+        passed = committed_before(self.transcript.prompts) | self._deferred
+        numbers = range(1, len(self._tasks(self._user_answer())) + 1)
+        return next(
+            (n for n in numbers if n not in passed and not any(map(is_accepted, self._replies(n)))), 0
+        )
 
-    @property
-    def _deferred(self) -> frozenset[int]:
-        replies = [use.result or "" for use in self.transcript.uses_of("task_done")]
-        return deferred_in("\n".join([self.transcript.prompts, *replies]))
-
-    def _replies(self, number: int) -> list[str]:
-        calls = [use for use in self.transcript.uses_of("task_done") if use.input.get("task") == number]
-        return [use.result if use.result is not None else use.error for use in calls]
-
-    def next(self, lie: Lie | None = None) -> Iterator[Block]:
+    def next(self, lie: Lie | None = None) -> Content:
         """Return the next turn: the question, the first task that is not accepted, or the summary.
 
         A *lie* takes the place of the work, or of everything that is left.
         """
-        answer = self._user_answer()
-        issues = [f"{use.name} was refused: {use.error[:500]}" for use in self._refused_tools()]
+        transcript, answer, plan = self.transcript, self._user_answer(), self._plan
+        wanted = [(request.tool, request.input) for request in self.requests]
+        refused = [use for use in transcript.uses if use.error and (use.name, use.input) in wanted]
+        issues = [f"{use.name} was refused: {use.error[:500]}" for use in refused]
         if lie and lie.how == "unreported":
-            return _answer(
-                self.transcript,
-                {**self.scenario.summary(self.plan, answer, issues), "summary": lie.says},
-            )
-        for number, task in enumerate(self.scenario.tasks(self.plan, answer, self.transcript.prompts), 1):
+            return transcript.answer({**self.scenario.summary(plan, answer, issues), "summary": lie.says})
+        # Asked again without an answer: a kill can cut off a question.
+        asked = transcript.uses_of("AskUserQuestion")
+        may_ask = transcript.tool("AskUserQuestion") and len(asked) < MAX_TRIES
+        for number, task in enumerate(self._tasks(answer), 1):
             replies = self._replies(number)
             if any(map(is_accepted, replies)):
                 continue
@@ -269,10 +358,26 @@ class Execution:
             if len(replies) >= MAX_TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")
                 break
-            if task.asks and self.transcript.tool("AskUserQuestion") and self._may_ask():
-                return iter([ask_user(self.scenario.user_question())])
-            return self._report(number, task, lie.says) if lie else self._work_on(number, task)
-        return _answer(self.transcript, self.scenario.summary(self.plan, answer, issues))
+            if task.asks and may_ask and not any(use.result for use in asked):
+                return [_ask_user(self.scenario.user_question())]
+            return [Work(number=number, task=task, note=lie.says if lie else task.done, lies=bool(lie))]
+        return transcript.answer(self.scenario.summary(plan, answer, issues))
+
+    @property
+    def _plan(self) -> str:
+        return StepId.parse(self.transcript.step).detail
+
+    @property
+    def _deferred(self) -> frozenset[int]:
+        replies = [use.result or "" for use in self.transcript.uses_of("task_done")]
+        return deferred_in("\n".join([self.transcript.prompts, *replies]))
+
+    def _tasks(self, answer: str) -> tuple[ScriptedTask, ...]:
+        return self.scenario.tasks(self._plan, answer, self.transcript.prompts)
+
+    def _replies(self, number: int) -> list[str]:
+        calls = [use for use in self.transcript.uses_of("task_done") if use.input.get("task") == number]
+        return [use.result if use.result is not None else use.error for use in calls]
 
     def _user_answer(self) -> str:
         """Return what the user chose or wrote; empty without an answer."""
@@ -281,62 +386,44 @@ class Execution:
         found = [match[1] for result in results if (match := re.search(pattern, result, re.DOTALL))]
         return found[-1] if found else ""
 
-    def _may_ask(self) -> bool:
-        """Return whether to ask (again): a kill can cut off a question, which is then asked once more."""
-        uses = self.transcript.uses_of("AskUserQuestion")
-        return not any(use.result for use in uses) and len(uses) < MAX_TRIES
 
-    def _refused_tools(self) -> list[ToolUse]:
-        """Return the uses of tools that the scenario file asked for, and that failed."""
-        wanted = [(request.tool, request.input) for request in self.requests]
-        return [use for use in self.transcript.uses if use.error and (use.name, use.input) in wanted]
-
-    def _work_on(self, number: int, task: ScriptedTask) -> Iterator[Block]:
-        if unread := [edit.path for edit in task.edits if self._must_be_read(edit)]:
-            yield from (_use("Read", file_path=self.transcript.in_tree(path)) for path in unread)
+def _work_on(transcript: Transcript, work: Work) -> Iterator[Block]:
+    """Do a task with Claude Code's own tools."""
+    task = work.task
+    if not work.lies:
+        if unread := [edit.path for edit in task.edits if _must_be_read(transcript, edit)]:
+            yield from (_use("Read", file_path=transcript.in_tree(path)) for path in unread)
             return
         yield Text(f"{task.name}.")
         for edit in task.edits:
-            yield from self._edit(edit)
+            yield from _edit(transcript, edit)
         if task.check:
             yield _use("Bash", command=task.check, description=f"Check: {task.done}"[:100])
-        yield from self._report(number, task, task.done)
-
-    def _report(self, number: int, task: ScriptedTask, note: str) -> Iterator[Block]:
-        arguments = {"task": number, "files": list(task.files), "note": note}
-        yield _use(self.transcript.tool("task_done") or "task_done", **arguments)
-
-    def _must_be_read(self, edit: FileEdit) -> bool:
-        """Claude Code changes or overwrites a file only if it was read in the same conversation."""
-        uses = self.transcript.uses_for(self.transcript.in_tree(edit.path))
-        refused = any(use.name == "Write" and use.error for use in uses)
-        return (bool(edit.changes) or refused) and not any(use.name == "Read" for use in uses)
-
-    def _edit(self, edit: FileEdit) -> Iterator[Block]:
-        path = self.transcript.in_tree(edit.path)
-        uses = self.transcript.uses_for(path)
-        contents = [use.result for use in uses if use.name == "Read" and use.result is not None]
-        if edit.append:
-            line, name = shlex.quote(edit.content.rstrip("\n")), shlex.quote(edit.path)
-            command = f"grep -qsxF {line} {name} || printf '%s\\n' {line} >> {name}"
-            yield _use("Bash", command=command, description=f"Add {edit.content.strip()} to {edit.path}")
-        elif edit.changes and contents:
-            for old, new in edit.missing(contents[-1]):
-                yield _use("Edit", file_path=path, old_string=old, new_string=new)
-        else:
-            yield _use("Write", file_path=path, content=edit.content)
+    yield _use(transcript.tool("task_done") or "task_done", **work.report)
 
 
-def _answer(transcript: Transcript, value: Any) -> Iterator[Block]:
-    """Give the structured answer with the tool for it, or as text if there is none or it keeps failing."""
-    failures = [use for use in transcript.uses_of("StructuredOutput") if use.error]
-    if transcript.tool("StructuredOutput") and len(failures) < MAX_TRIES:
-        yield _use("StructuredOutput", **value)
+def _must_be_read(transcript: Transcript, edit: FileEdit) -> bool:
+    """Claude Code changes or overwrites a file only if it was read in the same conversation."""
+    uses = transcript.uses_for(edit.path)
+    refused = any(use.name == "Write" and use.error for use in uses)
+    return (bool(edit.changes) or refused) and not any(use.name == "Read" for use in uses)
+
+
+def _edit(transcript: Transcript, edit: FileEdit) -> Iterator[Block]:
+    path, uses = transcript.in_tree(edit.path), transcript.uses_for(edit.path)
+    contents = [use.result for use in uses if use.name == "Read" and use.result is not None]
+    if edit.append:
+        line, name = shlex.quote(edit.content.rstrip("\n")), shlex.quote(edit.path)
+        command = f"grep -qsxF {line} {name} || printf '%s\\n' {line} >> {name}"
+        yield _use("Bash", command=command, description=f"Add {edit.content.strip()} to {edit.path}")
+    elif edit.changes and contents:
+        for old, new in edit.missing(contents[-1]):
+            yield _use("Edit", file_path=path, old_string=old, new_string=new)
     else:
-        yield Text(json.dumps(value, ensure_ascii=False, indent=2))
+        yield _use("Write", file_path=path, content=edit.content)
 
 
-def ask_user(question: Question) -> ToolUseBlock:
+def _ask_user(question: Question) -> ToolUseBlock:
     """Return the use of Claude Code's tool for questions."""
     options = [{"label": o.label, "description": o.description or o.label} for o in question.options]
     value = {
@@ -348,84 +435,30 @@ def ask_user(question: Question) -> ToolUseBlock:
     return _use("AskUserQuestion", questions=[value])
 
 
+def _use(name: str, /, **arguments: Any) -> ToolUseBlock:
+    return ToolUseBlock(name, arguments)
+
+
 def _usage_limit(resets_at: int) -> Failure:
     """Return the refusal of a request because of a usage limit, which ends at *resets_at* (Unix seconds)."""
     headers = {
         "anthropic-ratelimit-unified-status": "rejected",
-        "anthropic-ratelimit-unified-reset": str(resets_at),
+        RESETS_AT: str(resets_at),
         "anthropic-ratelimit-unified-representative-claim": "five_hour",
         "x-should-retry": "false",
     }
     return Failure(429, "rate_limit_error", "This request would exceed your account's rate limit.", headers)
 
 
-def _use(name: str, /, **arguments: Any) -> ToolUseBlock:
-    return ToolUseBlock(name, arguments)
-
-
-@attrs.frozen(kw_only=True)
-class ToolUse:
-    """A use of a tool: its *input*, and its *result*, or the *error* if it failed.
-
-    *result* is ``None`` if it failed, or if the conversation was cut off before the result.
-    """
-
-    name: str
-    input: Mapping[str, Any]
-    result: str | None
-    error: str = ""
-
-
-@attrs.frozen(slots=False)  # cached_property needs a __dict__
-class Transcript:
-    """A conversation as its latest request shows it: the prompts, and the uses of tools."""
-
-    request: ApiRequest
-
-    def header(self, name: str) -> str:
-        """Return the header ``x-gsd-NAME``; empty if it is missing."""
-        return unquote(self.request.headers.get(f"x-gsd-{name}", ""))
-
-    def in_tree(self, path: str) -> str:
-        """Return the absolute path of a file in the task's tree."""
-        return str(PurePosixPath(self.header("tree"), path))
-
-    @cached_property
-    def prompts(self) -> str:
-        """The text of all messages of the user, without the results of tools."""
-        texts = [block for block in self._blocks("user") if block["type"] == "text"]
-        return "\n".join(str(block["text"]) for block in texts)
-
-    @cached_property
-    def uses(self) -> tuple[ToolUse, ...]:
-        """All uses of tools, in order."""
-        results = {b["tool_use_id"]: b for b in self._blocks("user") if b["type"] == "tool_result"}
-        used = [block for block in self._blocks("assistant") if block["type"] == "tool_use"]
-        return tuple(_tool_use(block, results.get(block["id"])) for block in used)
-
-    def uses_of(self, name: str) -> tuple[ToolUse, ...]:
-        """Return the uses of the tool *name*; the prefix ``mcp__SERVER__`` may be left out."""
-        return tuple(use for use in self.uses if use.name == name or use.name.endswith(f"__{name}"))
-
-    def uses_for(self, path: str) -> tuple[ToolUse, ...]:
-        """Return the uses of tools on the file at *path*."""
-        return tuple(use for use in self.uses if use.input.get("file_path") == path)
-
-    def tool(self, name: str) -> str:
-        """Return the tool's full name; empty if the model may not use it."""
-        return next((t for t in self.request.tools if t == name or t.endswith(f"__{name}")), "")
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the last message accepts the structured answer."""
-        last = self.request.messages[-1] if self.request.messages else {}
-        ids = {b["id"] for b in self._blocks("assistant") if b.get("name") == "StructuredOutput"}
-        return any(b.get("tool_use_id") in ids and not b.get("is_error") for b in _content(last))
-
-    def _blocks(self, role: str) -> Iterator[Json]:
-        for message in self.request.messages:
-            if message["role"] == role:
-                yield from _content(message)
+def _tokens_of(cost: Cost | None, model: str) -> Mapping[str, int]:
+    if cost is None:
+        return _NO_USAGE
+    if not cost.dollars:
+        return {"input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
+    million = with_price(Usage(input_tokens=1_000_000), model).dollars
+    if not million:
+        raise ValueError(f"the price of {model!r} is unknown: give the rule tokens, not dollars")
+    return {"input_tokens": round(cost.dollars / million * 1_000_000), "output_tokens": 0}
 
 
 def _content(message: Json) -> Sequence[Json]:
@@ -435,10 +468,10 @@ def _content(message: Json) -> Sequence[Json]:
     return cast("Sequence[Json]", content)
 
 
-def _tool_use(block: Json, result: Json | None) -> ToolUse:
+def _used_tool(block: Json, result: Json | None) -> UsedTool:
     text = text_of(result.get("content")) if result else None
     failed = bool(result and result.get("is_error"))
-    return ToolUse(
+    return UsedTool(
         name=block["name"],
         input=block["input"],
         result=None if failed else text,

@@ -22,13 +22,9 @@ from gsd_core.planning.idea import split_statements
 from .plans import (
     CHECKPOINT,
     Json,
-    ScriptedPlan,
     ScriptedPlans,
     ScriptedTask,
-    gap_plan,
     is_quick,
-    quick_plan,
-    unplanned_phase,
 )
 from .product import FileEdit, Product
 
@@ -56,16 +52,6 @@ _DOCUMENT = re.compile(r"^- ([A-Z]+\.md): title `(.+?)`, sections (.+)$", re.MUL
 _FIRST_FILE = re.compile(r"^Modules\n- .*?: .*?, such as ([^,\n]+)", re.MULTILINE)
 _TEST_COMMAND = re.compile(r"^- test command: (.+?)(?: \(from .*\))?$", re.MULTILINE)
 """The parts of a mapper's prompt."""
-_REQUIREMENTS = {
-    "CORE-01": ("Core", "User can write a guest as `language: name`; any other line is rejected"),
-    "CORE-02": ("Core", "User can see a greeting for each guest"),
-    "DOC-01": ("Documentation", "User can find usage instructions in the README"),
-    "STORE-01": ("Storage", "User can load guests that were saved earlier"),
-    "CLI-01": ("Command line", "User can greet a guest and list all greetings from the command line"),
-    "CLI-02": ("Command line", "User gets a clear error message for an invalid line"),
-    "REPORT-01": ("Report", "User can see how many guests each language has"),
-}
-
 _OWN_STATEMENTS = (
     *("context", "CORE-01", "CORE-01", "CORE-02", "STORE-01", "CLI-01", "CLI-02", "REPORT-01"),
     *("CORE-02", "library", "web", "DOC-01"),
@@ -116,95 +102,52 @@ class Scenario:
         *about* is the roadmapper's prompt, which says how many statements the idea has. The first one is
         taken for background, and the others are given to the requirements in turn.
         """
-        title, phases = self.product.title, self._phases()
-        about_product = f"{title} greets guests by name in English, French and Spanish."
-        if not self.product.as_asked:
-            about_product += f" {SCRIPTED_NOTE}"
+        phases = self._phases()
         found = _STATEMENTS.findall(about)
         count = int(found[-1]) if found else len(split_statements(self.idea_text))
         names = [name for phase in phases for name in phase["requirements"]]
         ids = [f"S{number}" for number in range(1, count + 1)]
         context, used = (ids[:1], ids[1:]) if count > len(names) else ([], ids)
-        own = self.product.as_asked and count == len(_OWN_STATEMENTS)
         stated = {name: used[number :: len(names)] for number, name in enumerate(names)}
+        texts = self.product.answer("requirements")
+        own = self.product.as_asked and count == len(_OWN_STATEMENTS)
         if own:
-            stated = {name: _stated(name) for name in _REQUIREMENTS}
+            stated = {name: _stated(name) for name in _OWN_STATEMENTS if name in texts}
             context = _stated("context")
+
+        def requirement(name: str) -> Json:
+            category, text = texts[name]
+            statements = stated.get(name, [])
+            reason = "" if statements else "The product is of no use without it"
+            return {
+                "id": name,
+                "category": category,
+                "text": text,
+                "statements": statements,
+                "reason": reason,
+            }
+
+        said = self.product.answer("roadmap", note="" if self.product.as_asked else f" {SCRIPTED_NOTE}")
+        for part, name in (("out_of_scope", "web"), ("constraints", "library")):
+            said[part][0]["statements"] = _stated(name) if own else []
         return {
-            "name": title,
-            "summary": f"{about_product} It is a terminal program for one person and needs only Python.",
-            "core_value": "Every guest is greeted by name in their own language.",
-            "requirements": [_requirement(name, *_REQUIREMENTS[name], stated[name]) for name in names],
-            "later": [
-                _requirement("SHARE-01", "Sharing", "User can merge the guests of two desks", []),
-                *(
-                    _requirement(name, *_REQUIREMENTS[name], stated[name])
-                    for name in [*stated]
-                    if name not in names
-                ),
-            ],
-            "out_of_scope": [
-                {
-                    "feature": "Web page",
-                    "reason": "a terminal is enough for one person",
-                    "statements": _stated("web") if own else [],
-                }
-            ],
-            "constraints": [
-                {
-                    "type": "Technology",
-                    "what": "Python's standard library only",
-                    "why": "nothing to install",
-                    "statements": _stated("library") if own else [],
-                }
-            ],
+            **said,
+            "requirements": [*map(requirement, names)],
+            "later": [*map(requirement, ["SHARE-01", *(name for name in stated if name not in names)])],
             "context": context,
             "phases": phases,
         }
 
     def discussion(self, about: str = "") -> Json:
         """Return the answer to a phase's ``discuss``; once its questions are answered, there are no more."""
-        options = [
-            {"label": "Oldest first", "description": "in the order in which they were added"},
-            {"label": "Newest first", "description": "the last one that was added comes first"},
-        ]
-        limits = [
-            {"label": "Refuse it", "description": "with a message that names the line, and exit code 1"},
-            {"label": "Skip it", "description": "and say at the end how many were skipped"},
-        ]
-        asked = [
-            ("Order", "In which order are guests listed?", "Lists are read from the top.", options),
-            ("Errors", "What happens to a line that is not valid?", "Typing errors are common.", limits),
-        ]
-        return {
-            "questions": [
-                {"area": area, "question": text, "why": why, "options": choices, "recommended": 1}
-                for area, text, why, choices in asked
-                if self.discuss and text not in _ANSWERED.findall(about)
-            ],
-            "in_scope": ["What the requirements of the phase say"],
-            "out_of_scope": ["A web page"],
-            "deferred": [],
-            "discretion": ["Names of modules and functions"],
-        }
+        said, answered = self.product.answer("discussion"), _ANSWERED.findall(about)
+        asked = [each for each in said["questions"] if self.discuss and each["question"] not in answered]
+        return {**said, "questions": asked}
 
     def diagnoses(self, about: str) -> Json:
         """Return the answer to ``debug``: each gap of the debugger's prompt with the cause that it names."""
-        clue = {"checked": "the tree", "found": "nothing of it", "implication": "it is missing"}
-        return {
-            "diagnoses": [
-                {
-                    "gap": name,
-                    "actual": "It is not there",
-                    "reproduction": "Look for it",
-                    "clues": [clue],
-                    "root_cause": f"What {name} needs was never written",
-                    "files": [],
-                    "fix": "Add it",
-                }
-                for name in dict.fromkeys(_GAP.findall(about))
-            ]
-        }
+        gaps = dict.fromkeys(_GAP.findall(about))
+        return {"diagnoses": [self.product.answer("diagnosis", gap=gap) for gap in gaps]}
 
     def codebase(self, about: str) -> Json:
         """Return the answer of a mapper: the documents that *about*, its prompt, asks for.
@@ -231,9 +174,9 @@ class Scenario:
         not in this scenario's roadmap.
         """
         if is_quick(phase):
-            return {"plans": [quick_plan(phase).to_json()]}
+            return {"plans": [self._plans().quick(phase).to_json()]}
         if round:
-            return {"plans": _naming([self._gap_plan(about).to_json()], about)}
+            return {"plans": _naming([self._plans().closing(about).to_json()], about)}
         listed = tuple(dict.fromkeys(_LISTED.findall(about)))
         named = tuple(dict.fromkeys(_REQUIREMENT.findall("\n".join(listed) or about)))
         requirements = {str(n): planned["requirements"] for n, planned in enumerate(self._phases(), 1)}
@@ -242,7 +185,7 @@ class Scenario:
             plans = [plan.to_json() for plan in self._plans().for_phase(phase)]
         else:
             # A project that was not started by this scenario, or a phase that was inserted by hand.
-            plans = [unplanned_phase(self.product, phase, named).to_json()]
+            plans = [self._plans().unplanned(phase, named).to_json()]
         return {"plans": _naming(_serving(plans, listed), about)}
 
     def tasks(self, plan: str, answer: str = "", about: str = "") -> tuple[ScriptedTask, ...]:
@@ -256,13 +199,13 @@ class Scenario:
 
     def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
         if is_quick(plan):
-            return quick_plan(plan).tasks
+            return self._plans().quick(plan).tasks
         phase, number = _phase_of(plan), int(plan.rpartition("-")[2])
         plans = self._plans(self.product.ending_for(answer)).for_phase(phase)
-        unplanned = unplanned_phase(self.product, phase)
+        unplanned = self._plans().unplanned(phase)
         if number == 1 and (not plans or unplanned.tasks[0].files[-1] in about):
             return unplanned.tasks
-        return plans[number - 1].tasks if number <= len(plans) else self._gap_plan(about).tasks
+        return plans[number - 1].tasks if number <= len(plans) else self._plans().closing(about).tasks
 
     def edits(self) -> tuple[FileEdit, ...]:
         """Return the edits of all phases, in order, as far as they are known before gaps are found."""
@@ -290,22 +233,6 @@ class Scenario:
             "decisions": [decision] if asked else [],
             "issues": list(issues),
         }
-
-    def research(self) -> Json:
-        """Return the answer to a phase's ``research``: nothing is looked up, so nothing has a source."""
-        return {
-            "summary": f"{self.product.title} needs nothing but Python. Use the standard library.",
-            "claims": [
-                {"topic": "stack", "name": "unittest", "text": "It comes with Python.", "sources": []}
-            ],
-            "sources": [],
-            "questions": [],
-            "confidence": "medium",
-        }
-
-    def check_decision(self) -> Json:
-        """Return the planner's answer about a check that proves nothing or cannot run: it is kept."""
-        return {"check": "", "reason": "There is no other command that shows more."}
 
     def verdicts(
         self, asked: Iterable[str], phase: str, *, read: Iterable[str] = (), ran: Iterable[str] = ()
@@ -365,13 +292,6 @@ class Scenario:
             return owner
         return f"{owner if colon else padded(phase)}-01"
 
-    def review(self) -> Json:
-        """Return the answer of a reviewer, who finds nothing."""
-        return {"findings": []}
-
-    def _gap_plan(self, about: str) -> ScriptedPlan:
-        return gap_plan(self.product, self._plans().usage_section, about)
-
     def _plans(self, ending: str = ".") -> ScriptedPlans:
         return ScriptedPlans(
             product=self.product,
@@ -385,33 +305,10 @@ class Scenario:
     def _phases(self) -> list[Json]:
         """Return the phases of the roadmap; each depends on the one before."""
         stored = self.phase_count > 1
-        core = ["CORE-01", "CORE-02", *(["STORE-01"] if stored else []), "DOC-01"]
-        phases: list[Json] = [
-            {
-                "name": "Greetings",
-                "goal": f"Guests can be {'parsed, greeted and stored' if stored else 'parsed and greeted'}",
-                "requirements": core,
-                "criteria": [
-                    "A line `language: name` becomes a guest, and an invalid line is rejected with a reason",
-                    "Each guest is greeted by name, in their language",
-                ],
-            },
-            {
-                "name": "Command line",
-                "goal": f"`python3 -m {self.product.package}` greets and lists guests",
-                "requirements": ["CLI-01", "CLI-02"],
-                "criteria": [
-                    "A guest who was greeted by one command is listed by the next",
-                    "An invalid line exits with code 1 and an error message",
-                ],
-            },
-            {
-                "name": "Report",
-                "goal": "A report shows how many guests there are",
-                "requirements": ["REPORT-01"],
-                "criteria": ["The report has one line for each language", "The last line is the total"],
-            },
-        ]
+        greeted = "parsed, greeted and stored" if stored else "parsed and greeted"
+        phases: list[Json] = self.product.answer("phases", greeted=greeted)
+        if not stored:
+            phases[0]["requirements"].remove("STORE-01")
         return [
             {**phase, "depends_on": [str(number)] if number else []}
             for number, phase in enumerate(phases[: self.phase_count])
@@ -421,11 +318,6 @@ class Scenario:
 def _stated(name: str) -> list[str]:
     """Return the statements of the scenario's own idea that become *name*."""
     return [f"S{number}" for number, became in enumerate(_OWN_STATEMENTS, 1) if became == name]
-
-
-def _requirement(name: str, category: str, text: str, statements: list[str]) -> Json:
-    reason = "" if statements else "The product is of no use without it"
-    return {"id": name, "category": category, "text": text, "statements": statements, "reason": reason}
 
 
 def _naming(plans: list[Json], about: str) -> list[Json]:
