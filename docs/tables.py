@@ -63,7 +63,7 @@ FACTS: dict[str, tuple[str, str]] = {
     "run.opened": (
         "a process starts working on the run; raises the epoch",
         "pid, start, boot, epoch, version, options, agent, sandbox, seed, branch, typed, resumed, plugins, "
-        "head, claims, trusted, answered",
+        "head, claims, trusted, answered, left_out",
     ),
     "run.closed": ("the process stops working on the run", "outcome, exit, reason, notes, dollars, commits"),
     "recovered": ("gsd cleaned up after a crash", "processes, locks, lost, crashed"),

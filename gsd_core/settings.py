@@ -260,6 +260,17 @@ class QuestionSettings:
     timeout: timedelta = setting(timedelta(hours=1), consent=True)
 
 
+@attrs.frozen(kw_only=True)
+class PluginSettings:
+    """Which plugins are left out, section ``plugins``.
+
+    *off*: the names of plugins that are not loaded, as with ``-p no:NAME``; ``-p NAME`` loads one anyway. The
+    lists of the environment, the project and the user count together.
+    """
+
+    off: tuple[str, ...] = setting((), help="plugins to leave out")
+
+
 REHEARSAL_AGENTS = ("rehearsal",)
 """The agents whose calls cost nothing."""
 
@@ -274,6 +285,7 @@ CORE_SECTIONS: tuple[tuple[str, type], ...] = (
     ("limits", LimitSettings),
     ("notify", NotifySettings),
     ("questions", QuestionSettings),
+    ("plugins", PluginSettings),
 )
 
 

@@ -194,10 +194,7 @@ def with_global_options(text: str, options: GlobalOptions) -> str:
     def complete(match: re.Match[str]) -> str:
         if match[1] in _OF_NO_PROJECT:
             return shlex.join([program(), match[1]])
-        plugins: list[str] = []
-        if match[1] in LOAD_PLUGINS:
-            plugins += [word for name in options.plugins for word in ("-p", name)]
-            plugins += [word for folder in options.plugin_dirs for word in ("--plugins-dir", str(folder))]
+        plugins = options.plugin_options if match[1] in LOAD_PLUGINS else ()
         return " ".join([base_command(options), *map(shlex.quote, plugins), match[1]])
 
     return _MENTION.sub(complete, text)

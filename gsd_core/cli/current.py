@@ -7,7 +7,6 @@ step that a run would start.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -23,6 +22,7 @@ from gsd_core.run.preflight import kept_idea
 from gsd_core.run.snapshot import full_snapshot, read_project, snapshot_of
 from gsd_core.run.step_types import collect_step_types
 from gsd_core.settings import Layer, RunSettings, bind_settings, resolve
+from gsd_core.views.next import Added
 
 from .options import classes_of, parse_phases
 from .output import warn
@@ -35,14 +35,14 @@ from .project_settings import run_settings, settings_without_run
 class Current:
     """The *planning* files now, the *snapshot* of them, and the run's *state*.
 
-    The options of *state* are those of the unfinished run, else those that a new one would have. *titles*
-    describe the kinds of steps that plugins add. *missing* are plugins that were not asked, and why.
+    The options of *state* are those of the unfinished run, else those that a new one would have. *added*
+    are the kinds of steps that plugins add. *missing* are plugins that were not asked, and why.
     """
 
     planning: Planning
     snapshot: Snapshot
     state: State
-    titles: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    added: Added = ()
     missing: tuple[str, ...] = ()
 
 
@@ -94,7 +94,7 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
         planning=planning,
         snapshot=snapshot,
         state=state,
-        titles={one.kind: one.title for _, one in types.types},
+        added=types.types,
         missing=tuple(_missing(loaded)),
     )
 

@@ -10,6 +10,7 @@ import attrs
 from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
 from gsd_core.machine.state import Snapshot, State
+from gsd_core.model.ids import StepId
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.preflight import kept_idea
@@ -18,7 +19,7 @@ from gsd_core.run.snapshot import full_snapshot, read_project
 from gsd_core.run.step_types import StepTypes, collect_step_types
 from gsd_core.sanitize import one_line
 from gsd_core.settings import CORE_SECTIONS, RunSettings, bind_settings
-from gsd_core.views.next import describe_due, state_when_resumed
+from gsd_core.views.next import Added, added_by, describe_due, state_when_resumed
 from gsd_core.views.sentences import describe_work, what_follows
 
 from .output import print_line
@@ -33,14 +34,15 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     empty = new or not request.root.is_dir()
     planning = Planning() if empty else await read_project(request.root, Git(request.root))
     types = collect_step_types(request.hooks)
-    snapshot = Snapshot() if empty else await _snapshot(request, types, state, planning)
+    snapshot = await _snapshot(request, types, state, planning)
     now = attrs.evolve(
         state_when_resumed(state, snapshot),
         options=request.options,
         asked={**state.asked, **request.asked},
         requested=tuple(request.asked),
     )
-    titles = {one.kind: one.title for _, one in types.types}
+    built_in = {info.name for info in request.plugins if info.source == "default"}
+    named = [("" if plugin in built_in else plugin, one) for plugin, one in types.types]
     work = due(now)
     return {
         "project": str(request.root),
@@ -48,14 +50,14 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
         "idea": request.idea and {"name": request.idea.name, "sha256": request.idea.sha256},
         "due": [
             {
-                **_due_json(one),
-                "does": describe_work(one, now, titles),
-                "why": describe_due(one, now, planning, before=state, titles=titles),
+                **_due_json(one, types.types),
+                "does": describe_work(one, now, named),
+                "why": describe_due(one, now, planning, before=state, added=types.types),
             }
             for one in work
         ],
         "asked": list(request.asked),
-        "then": list(what_follows(now, work)),
+        "then": list(what_follows(now, work, [one for one in named if one[0]])),
         "plugins": [
             {"name": i.name, "status": i.status, "reason": i.reason, "source": i.source}
             for i in request.plugins
@@ -80,11 +82,12 @@ async def _snapshot(request: RunRequest, types: StepTypes, state: State, plannin
         )
 
 
-def _due_json(work: Due) -> dict[str, str]:
+def _due_json(work: Due, added: Added) -> dict[str, str | None]:
     if isinstance(work, End):
-        return {"what": "end", "step": ""}
+        return {"what": "end", "step": "", "plugin": None}
     what = "start" if isinstance(work, Start) else type(work).__name__.lower()
-    return {"what": what, "step": str(work.step)}
+    plugin, _ = added_by(added, StepId.parse(str(work.step)).kind)
+    return {"what": what, "step": str(work.step), "plugin": plugin or None}
 
 
 def _settings_json(request: RunRequest) -> Iterator[dict[str, str]]:

@@ -71,7 +71,9 @@ def command(
     project, it shows what that detector finds now. A detector in the project's .gsd/plugins changes with each
     edit, so add --trust.
     """
+    from gsd_core.hookspecs import gsd_find_gaps
     from gsd_core.planning.survey import survey
+    from gsd_core.plugins.loading import detectors_left_out
     from gsd_core.settings import COMMAND_LINE, Layer
     from gsd_core.views.planning import gaps_json
 
@@ -101,6 +103,10 @@ def command(
         flags = {"--read-only": read_only, "--trust": trust, "--json": as_json}
         _watch(options, admitted, phase, only=only, flags=[name for name, given in flags.items() if given])
     found = asyncio.run(_find_gaps(options, admitted, view, run_checks=run_checks, only=only))
+    if admitted:
+        loaded = admitted.loaded
+        skipped = set(loaded.hooks.plugins_of(gsd_find_gaps)) - set(only) if only else set[str]()
+        found = attrs.evolve(found, without=(*sorted(skipped), *detectors_left_out(loaded.infos)))
     if not as_json:
         _show(view, found)
         return
@@ -172,10 +178,7 @@ def _watch(
     """Show the gaps again whenever a file of the project, or of one of the plugins, changes."""
     from .watching import watch
 
-    chosen = options.global_options
-    arguments = ["-C", str(options.root)]
-    arguments += [word for name in chosen.plugins for word in ("-p", name)]
-    arguments += [word for folder in chosen.plugin_dirs for word in ("--plugins-dir", str(folder))]
+    arguments = ["-C", str(options.root), *options.global_options.plugin_options]
     arguments += ["gaps", *(word for name in only for word in ("--only", name))]
     arguments += [*flags, "--", phase]
     loaded = admitted.loaded if admitted else None
@@ -302,3 +305,5 @@ def _show(phase: PhaseView, found: PhaseGaps) -> None:
         print_line(
             "  no gaps" if known else f"  no gaps known; verify the phase with: gsd verify {phase.number}"
         )
+    if found.without:
+        print_line(styled(f"  without the detectors {', '.join(found.without)}", "yellow"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ import click
 
 from .help import Command, examples
 
+MAX_TRACE = 400
+"""How many characters of a traced call are shown."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -28,6 +31,13 @@ class GlobalOptions:
     plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[Path, ...] = ()
     plain: bool = False
+
+    @property
+    def plugin_options(self) -> tuple[str, ...]:
+        """The options that load the same plugins in another gsd, in whatever folder it is started."""
+        names = (word for name in self.plugins for word in ("-p", name))
+        folders = (word for path in self.plugin_dirs for word in ("--plugins-dir", str(path)))
+        return (*names, *folders)
 
 
 def global_options_of(ctx: click.Context) -> GlobalOptions:
@@ -70,6 +80,17 @@ def _set_no_color(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.color = False
 
 
+def _trace_hooks(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    # Once for each process: the option may be given on both sides of the subcommand.
+    log = logging.getLogger("gsd_core.plugins.trace")
+    if value and not log.handlers:
+        from .output import LabeledHandler  # imports rich
+
+        log.addHandler(LabeledHandler("hook", MAX_TRACE))
+        log.setLevel(logging.DEBUG)
+        log.propagate = False
+
+
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "-C",
@@ -101,6 +122,14 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugin_dirs,
         help="load the plugins in this folder (repeatable)",
+    ),
+    click.option(
+        "--trace-hooks",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,  # before plugins are loaded
+        callback=_trace_hooks,
+        help="show each call of a plugin's hook, its duration and its result on stderr",
     ),
     click.option(
         "--no-color",

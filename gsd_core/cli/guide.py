@@ -166,7 +166,7 @@ def _why_no_agent(ctx: click.Context, root: Path) -> list[str]:
     loaded, settings = _settings(ctx, root)
     from gsd_core.settings import RunSettings
 
-    check_plugins(loaded.hooks, settings.of(RunSettings))
+    check_plugins(loaded, settings.of(RunSettings))
     try:
         check_agents(loaded.hooks, settings, root)
     except Credentials as error:

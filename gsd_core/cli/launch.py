@@ -42,7 +42,7 @@ from gsd_core.run.preflight import check_idea, check_phases, kept_idea, load_ide
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.snapshot import merge_config
-from gsd_core.sanitize import one_line, register_secrets, safe_text
+from gsd_core.sanitize import one_line, register_secrets
 from gsd_core.settings import (
     Layer,
     RunSettings,
@@ -64,7 +64,7 @@ from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
 from .options import classes_of, origin_of, parse_phases, value_of
-from .output import counted, print_json, print_labeled, warn
+from .output import LabeledHandler, counted, print_json, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
 from .project import (
     REHEARSAL_AGENTS,
@@ -187,7 +187,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         else:
             problem = "standard input cannot be both the idea and the answers"
         raise ConfigError(problem, hint="put the answers into a file")
-    check_plugins(loaded.hooks, settings.of(RunSettings))
+    check_plugins(loaded, settings.of(RunSettings))
     reports: frozenset[Unit] = frozenset()
     if not options.dry_run:
         reports = check_agents(loaded.hooks, settings, root)
@@ -374,7 +374,7 @@ def _check_given(options: RunOptions, loaded: Loaded) -> None:
     _machine_options(options.root, settings, known=())
     if not any(info.from_project for info in loaded.infos):
         # A project's own plugin is loaded only once the project is trusted.
-        check_plugins(loaded.hooks, settings.of(RunSettings), only=settings.origins)
+        check_plugins(loaded, settings.of(RunSettings), only=settings.origins)
     sections = {section for layer in given for section in layer.sections}
     if notifiers := [name for name in loaded.hooks.plugins_of(gsd_notify) if name in sections]:
         check_notifiers(loaded.hooks, settings, options.root, notifiers)
@@ -461,11 +461,12 @@ def _has_consent(loaded: Loaded, settings: Settings) -> bool:
     return bool(value_of(settings, "--yes")) and not given_by_project
 
 
-def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] | None = None) -> None:
-    """Raise ``ConfigError`` if a plugin that the settings list is missing or lacks the hook.
+def check_plugins(loaded: Loaded, settings: RunSettings, *, only: Container[str] | None = None) -> None:
+    """Raise ``ConfigError`` if a plugin that the settings list is missing, turned off, or lacks the hook.
 
     *only* these settings are checked (``run.agent``); by default all.
     """
+    off = {info.name: info.reason for info in loaded.infos if info.status == "blocked"}
     for kind, setting, spec, names in (
         ("agent", "agent", gsd_run_agent, settings.agent),
         ("executor", "execute", gsd_execute_step, settings.executors),
@@ -473,15 +474,18 @@ def check_plugins(hooks: Hooks, settings: RunSettings, *, only: Container[str] |
     ):
         if only is not None and f"run.{setting}" not in only:
             continue
-        known = hooks.plugins_of(spec)
+        known = loaded.hooks.plugins_of(spec)
         installed = ", ".join(map(repr, sorted(known))) or "none"
         if not names:
             raise ConfigError(f"no {kind} is chosen", hint=f"installed: {installed}")
         for name in names:
+            if name in off and name not in known:
+                hint = f"a run needs it: turn it on again, or choose another {kind} (installed: {installed})"
+                raise ConfigError(f"the {kind} {name!r} is turned off: {off[name]}", hint=hint)
             if name not in known:
                 raise ConfigError(f"unknown {kind} {name!r}; installed: {installed}", hint="gsd plugins")
     if only is None or "run.sandboxes" in only:
-        check_sandbox_names(hooks, settings)
+        check_sandbox_names(loaded.hooks, settings)
 
 
 def check_agents(hooks: Hooks, settings: Settings, root: Path) -> frozenset[Unit]:
@@ -556,21 +560,10 @@ def _confirm_spending(options: RunOptions, loaded: Loaded, settings: Settings) -
         raise ConfigError("the run has no limit, and was not started", hint=f"limit it with {hint}")
 
 
-class _WarningHandler(logging.Handler):
-    """Prints records on standard error as it is at that time: a live view replaces it while it is shown."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print a record, sanitized and redacted."""
-        try:
-            print_labeled("warning", safe_text(self.format(record)))
-        except Exception:
-            self.handleError(record)
-
-
 @contextmanager
 def _warnings_on_stderr() -> Generator[None]:
     """Print the run's warnings directly: a plugin that blocks the event loop also holds up all events."""
-    handler = _WarningHandler()
+    handler = LabeledHandler("warning")
     logs = [logging.getLogger(name) for name in ("gsd_core.run", "gsd_plugins")]
     for log in logs:
         log.addHandler(handler)

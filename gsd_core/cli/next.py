@@ -89,7 +89,7 @@ def next_in(current: Current, project: ProjectState, gsd: str, workstream: str =
         holder=None if workstream else project.holder,
         pending_answers=project.pending_answers,
         gsd=gsd,
-        titles=current.titles,
+        added=current.added,
     )
     if not workstream:
         return found

@@ -7,6 +7,7 @@ terminal.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ from rich.text import Text
 
 from gsd_core.model.counts import counted as counted
 from gsd_core.own_process import data_output
-from gsd_core.sanitize import safe_data, safe_text
+from gsd_core.sanitize import one_line, safe_data, safe_text
 from gsd_core.serializer import SCHEMA_VERSION
 
 from .global_options import json_flag as json_flag
@@ -140,6 +141,24 @@ def print_labeled(label: str, text: str, *, err: bool = True) -> None:
     stream = sys.stderr if err else sys.stdout
     rows = with_style(wrapped(f"{label}: {text}", stream), f"{label}:", stream)
     click.echo("\n".join(rows), err=err)
+
+
+class LabeledHandler(logging.Handler):
+    """Prints records on standard error as it is at that time: a live view replaces it while it is shown."""
+
+    def __init__(self, label: str, width: int = sys.maxsize) -> None:
+        super().__init__()
+        self.label, self.width = label, width
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record, sanitized and redacted."""
+        try:
+            text = self.format(record)
+            # A record that is to be short is one line, and redacted before it is cut.
+            text = safe_text(text) if self.width == sys.maxsize else one_line(text, self.width)
+            print_labeled(self.label, text)
+        except Exception:
+            self.handleError(record)
 
 
 def with_style(rows: Sequence[str], label: str, stream: IO[str] | None) -> list[str]:

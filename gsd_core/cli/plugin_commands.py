@@ -30,8 +30,12 @@ AS_JSON = "gsd.as_json"
 
 def plugin_commands(loaded: Loaded) -> Mapping[str, click.Command]:
     """Return the subcommands that plugins contribute, by name."""
-    found = loaded.hooks.collect(gsd_cli_commands, lambda command: command.name or "")
-    return {command.name or "": command for _, command in found.items}
+    return {command.name or "": command for _, command in contributed_commands(loaded)}
+
+
+def contributed_commands(loaded: Loaded) -> tuple[tuple[str, click.Command], ...]:
+    """Return the subcommands that plugins contribute, each with its plugin's name."""
+    return loaded.hooks.collect(gsd_cli_commands, lambda command: command.name or "").items
 
 
 def summaries(options: GlobalOptions) -> dict[str, str]:
@@ -88,7 +92,7 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
         options = CommandOptions(
             project=given.directory.resolve(),
             as_json=bool(ctx.meta.get(AS_JSON)),
-            plugin_options=plugin_options(given),
+            plugin_options=given.plugin_options,
             session_hosts=partial(session_hosts, loaded),
         )
         # What the command prints is its output; only what others print is diverted.
@@ -104,13 +108,6 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
                 raise click.exceptions.Exit(code) from end
 
     return run
-
-
-def plugin_options(given: GlobalOptions) -> tuple[str, ...]:
-    """Return the options that load the same plugins in another gsd, in whatever folder it is started."""
-    names = (word for name in given.plugins for word in ("-p", name))
-    folders = (word for path in given.plugin_dirs for word in ("--plugins-dir", str(path)))
-    return (*names, *folders)
 
 
 def _common() -> list[click.Parameter]:

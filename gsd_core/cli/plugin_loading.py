@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import chdir, contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
 
 import attrs
 import click
 
 from gsd_core.errors import ConfigError, GsdError
-from gsd_core.hookspecs import CommandOptions, Finding, gsd_doctor
+from gsd_core.hookspecs import CommandOptions, Finding, gsd_doctor, gsd_find_gaps
 from gsd_core.own_process import stdout_reserved
 from gsd_core.plugins.calling import Collected, Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
+from gsd_core.plugins.validation import nearest
 from gsd_core.sanitize import safe_text
-from gsd_core.settings import Settings, bind_settings
+from gsd_core.settings import (
+    Layer,
+    PluginSettings,
+    Settings,
+    bind_settings,
+    environment_layer,
+    resolve,
+    toml_layer,
+    user_config,
+)
 
 from .global_options import GlobalOptions, global_options_of
 
@@ -71,13 +81,50 @@ def _admit_if_trusted(loaded: Loaded, options: GlobalOptions) -> Loaded:
 
 
 def choose_plugins(options: GlobalOptions) -> Choice:
-    """Return which plugins the command line and the environment ask for."""
+    """Return which plugins the command line, the environment and the user's own settings ask for."""
+    layers = [environment_layer([("plugins", PluginSettings)], os.environ)]
+    with suppress(ConfigError):  # the command reports settings that cannot be read
+        layers.append(toml_layer(user_config(), str(user_config())))
     return Choice.of(
         os.environ,
         named=options.plugins,
         directories=options.plugin_dirs,
         project=options.directory.resolve(),
+        off=names_off(*layers),
     )
+
+
+def names_off(*layers: Layer) -> dict[str, str]:
+    """Return the plugins that the setting ``plugins.off`` of *layers* leaves out, with where it does."""
+    found: dict[str, str] = {}
+    for layer in layers:
+        section = {"plugins": layer.sections.get("plugins", {})}
+        if section["plugins"]:
+            with suppress(ConfigError):  # the command reports a value of a wrong type
+                only = attrs.evolve(layer, sections=section, strict=False)
+                chosen = resolve([("plugins", PluginSettings)], [only]).of(PluginSettings)
+                found |= {name: layer.origin for name in chosen.off if name not in found}
+    return found
+
+
+def without_plugins(loaded: Loaded, off: Mapping[str, str]) -> Loaded:
+    """Return *loaded* without the plugins *off*, by name, with where that is set; ``-p`` keeps one."""
+    infos: list[PluginInfo] = []
+    for info in loaded.infos:
+        if (
+            info.name in off
+            and info.status in ("active", "broken")
+            and not loaded.choice.wanted.get(info.name)
+        ):
+            if info.status == "active":
+                loaded.manager.unregister(name=info.name)
+            detector = gsd_find_gaps.__name__ in info.hooks
+            reason = f"plugins.off ({off[info.name]})"
+            info = attrs.evolve(
+                info, status="blocked", reason=reason, detector=detector, needed=False, hooks=(), notes=()
+            )
+        infos.append(info)
+    return attrs.evolve(loaded, infos=tuple(infos))
 
 
 def load_plugins(choice: Choice, trusted: frozenset[str]) -> Loaded:
@@ -122,7 +169,6 @@ def bound_settings(loaded: Loaded, options: CommandOptions | None = None) -> Gen
     The project's files do not count: whether they are trusted is decided when a run starts.
     """
     from gsd_core.sanitize import register_secrets
-    from gsd_core.settings import environment_layer, resolve, toml_layer, user_config
 
     from .options import classes_of
 
@@ -148,7 +194,7 @@ def tolerated_sections(loaded: Loaded) -> list[str]:
 
 
 def unused_sections(loaded: Loaded, settings: Settings) -> Iterator[str]:
-    """Say which sections have no effect because their plugin is not installed, with its package."""
+    """Say which sections and which names in ``plugins.off`` have no effect: there is no such plugin here."""
     from gsd_core.plugins.index import packages_by_name
 
     packages, found = packages_by_name(), {info.name for info in loaded.infos}
@@ -158,6 +204,10 @@ def unused_sections(loaded: Loaded, settings: Settings) -> Iterator[str]:
                 f"{origin}: the section [{section}] has no effect, because its plugin is not installed; "
                 f"it is in the package {packages[section]} (see gsd plugins list)"
             )
+    for name in settings.of(PluginSettings).off:
+        if name not in found and name not in packages:
+            origin = settings.origins["plugins.off"]
+            yield f"{origin}: plugins.off has {name!r}, which is not a plugin{nearest(name, tuple(found))}"
 
 
 def check_loaded(loaded: Loaded) -> None:

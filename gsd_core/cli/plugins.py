@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 import attrs
 import click
 from rich.text import Text
 
-from gsd_core.errors import GsdError
+from gsd_core.errors import ConfigError, GsdError
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.sanitize import one_line, safe_text
 from gsd_core.views.status import SCHEMA_VERSION
@@ -22,7 +22,7 @@ from .output import json_flag, print_json, print_line, print_table, styled
 from .plugin_packages import install, list_known, outdated, uninstall
 
 if TYPE_CHECKING:
-    from gsd_core.settings import RunSettings
+    from gsd_core.settings import RunSettings, Settings
     from gsd_core.testing.check import RuleResult, Target
 
     from .plugin_loading import Loaded
@@ -120,20 +120,81 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     plugin and calls its hooks, in a separate process and in an empty project. The exit code is 1 if a rule
     is broken.
     """
+    from gsd_core.testing.check import SCHEMA_VERSION as CHECK_SCHEMA_VERSION
     from gsd_core.testing.check import check_plugin, find_target
 
     from .commands import COMMANDS
 
     found = find_target(target)
     results = check_plugin(found, commands=COMMANDS, run_agent=run_agent)
+    broken = any(result.status == "broken" for result in results)
     if as_json:
-        _print_check_data(found, results)
+        rules: list[dict[str, Any]] = [
+            {
+                **attrs.asdict(result.rule),
+                "status": result.status,
+                "problems": list(result.problems),
+                "reason": result.reason or None,
+            }
+            for result in results
+        ]
+        about = {"plugin": found.name, "kind": found.kind, "ok": not broken, "rules": rules}
+        print_json({"schema_version": CHECK_SCHEMA_VERSION, **about})
     else:
         _print_check_table(found, results)
-    ctx.exit(1 if any(result.status == "broken" for result in results) else 0)
+    ctx.exit(int(broken))
+
+
+@click.command("info", cls=Command, epilog=examples("gsd plugins info budget", "gsd plugins info uat --json"))
+@click.argument("name")
+@global_options
+@json_flag
+@click.pass_context
+def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show everything about the plugin NAME.
+
+    Where it comes from, its hooks and how they are called, what it contributes, its settings with where their
+    values come from, and how to turn it off. A plugin of the project is imported only if it is trusted.
+    """
+    from gsd_core.plugins.index import packages_by_name
+    from gsd_core.plugins.validation import nearest
+
+    from .plugin_loading import loaded_plugins
+    from .project_settings import settings_that_count
+
+    options = global_options_of(ctx)
+    loaded, settings = loaded_plugins(ctx), None
+    try:
+        loaded, settings, _ = settings_that_count(loaded, options.directory.resolve())
+    except GsdError as error:
+        print_line(styled(f"the settings are invalid, so defaults are shown: {error}", "yellow"))
+    found = next((one for one in loaded.infos if one.name == name and one.status != "blocked"), None)
+    found = found or next((one for one in loaded.infos if one.name == name), None)
+    if found is None:
+        if package := packages_by_name().get(name):
+            raise ConfigError(f"the plugin {name!r} is not installed: it is in the package {package}")
+        close = nearest(name, tuple(one.name for one in loaded.infos))
+        raise ConfigError(f"no plugin {name!r}{close}", hint="'gsd plugins' lists the plugins")
+    data: dict[str, Any] = _info_data(found, _last_failures(options).get(name, ()))
+    data |= _contributions(loaded, found, settings)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, **data})
+        return
+    for label, value in data.items():
+        rows: list[Any] = data[label] if isinstance(value, list) else []
+        if data[label]:
+            shown = "" if rows else safe_text(str(data[label]))
+            print_line(styled(f"{label.replace('_', ' ')}: ", "bold").append(shown))
+        for row in rows:
+            about = cast("dict[str, Any]", row) if isinstance(row, dict) else {"": row}
+            first, *rest = ((key, each) for key, each in about.items() if each is not None)
+            more = (f"{key} {each if isinstance(each, str) else json.dumps(each)}" for key, each in rest)
+            listed = ", ".join(more)
+            print_line(f"  {one_line(f'{first[1]} ({listed})'.removesuffix(' ()'), 300)}", exact=True)
 
 
 command.add_command(new)
+command.add_command(info_command)
 command.add_command(check)
 command.add_command(list_known)
 command.add_command(install)
@@ -160,17 +221,13 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
 
 def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
     """Return the plugins, with a note for those whose hook is called only if a setting lists them."""
-    from gsd_core.settings import RunSettings, environment_layer, resolve, toml_layer, user_config
+    from gsd_core.settings import RunSettings
 
-    from .options import classes_of
-    from .project_trust import project_layers
+    from .project_settings import settings_without_run
 
-    classes = classes_of(loaded)
     try:
         # Whether the project's files are trusted is decided at the start of a run.
-        files = project_layers(attrs.evolve(loaded, admitted=True), root)
-        user = toml_layer(user_config(), str(user_config()))
-        run = resolve(classes, [environment_layer(classes, os.environ), *files, user]).of(RunSettings)
+        run = settings_without_run(attrs.evolve(loaded, admitted=True), root).of(RunSettings)
     except GsdError:
         return loaded.infos  # the list of plugins does not depend on valid settings
     return tuple(
@@ -217,19 +274,81 @@ def _last_failures(options: GlobalOptions) -> Failures:
 
 
 def _info_data(info: PluginInfo, failures: Sequence[tuple[str, str]]) -> dict[str, object]:
+    keys = ("name", "about", "source", "status", "reason", "distribution", "version", "sha256", "path")
     return {
-        "name": info.name,
-        "about": info.about or None,
-        "source": info.source,
-        "status": info.status,
-        "reason": info.reason or None,
-        "distribution": info.distribution or None,
-        "version": info.version or None,
-        "sha256": info.sha256 or None,
-        "path": info.path or None,
+        **{key: getattr(info, key) or None for key in keys},
         "hooks": list(info.hooks),
         "notes": list(info.notes),
         "last_failures": [{"hook": hook, "error": safe_text(error)} for hook, error in failures],
+    }
+
+
+def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) -> dict[str, object]:
+    """Return what an active plugin adds, and how to turn a plugin off or on."""
+    from gsd_core import hookspecs
+    from gsd_core.hook_markers import mode_of, stability_of
+    from gsd_core.plugins.loading import collect_settings
+    from gsd_core.plugins.validation import SETTINGS_OF_HOOKS
+    from gsd_core.run.step_types import collect_step_types
+    from gsd_core.testing.new import KINDS
+
+    from .plugin_commands import contributed_commands
+    from .settings import shown_values
+
+    if info.status != "active":
+        turn_on = f"-p {info.name}" if info.status == "blocked" else "gsd plugins check"
+        nothing: dict[str, object] = {key: [] for key in ("provides", "commands", "steps", "settings")}
+        return {
+            **nothing,
+            "turn_off": None,
+            "turn_on": turn_on if info.status != "untrusted" else "gsd trust",
+        }
+    hooks: list[Any] = []
+    plugin = loaded.manager.get_plugin(info.name)
+    for caller in sorted(loaded.manager.get_hookcallers(plugin) or (), key=lambda one: one.name):
+        spec = getattr(hookspecs, caller.name)
+        hooks += [
+            {
+                "hook": caller.name,
+                "mode": mode_of(spec),
+                "level": stability_of(spec).level,
+                "order": "first" if impl.tryfirst else "last" if impl.trylast else None,
+                "used": f"if run.{setting} lists it"
+                if (setting := SETTINGS_OF_HOOKS.get(caller.name))
+                else None,
+            }
+            for impl in caller.get_hookimpls()
+            if impl.plugin is plugin
+        ]
+    words = {f"gsd_{hook}": kind.replace("_", " ") for kind, hook in reversed(KINDS.items())}
+    return {
+        "provides": [words[hook] for hook in info.hooks if hook in words],
+        "commands": [f"gsd {one.name}" for owner, one in contributed_commands(loaded) if owner == info.name],
+        "steps": [
+            {"kind": one.kind, "before": one.before or None, "title": one.title or None}
+            for owner, one in collect_step_types(loaded.hooks).types
+            if owner == info.name
+        ],
+        "hooks": hooks,
+        "settings": [
+            {
+                "name": name,
+                "type": str(types[name].type) if get_args(types[name].type) else types[name].type.__name__,
+                "value": value,
+                "default": default,
+                "origin": settings.origins.get(name, "default") if settings else "default",
+            }
+            for section, kind in collect_settings(loaded.hooks)
+            if section == info.name
+            for types in [{f"{section}.{one.name}": one for one in attrs.fields(attrs.resolve_types(kind))}]
+            for (name, default), (_, value) in zip(
+                shown_values(section, kind()),
+                shown_values(section, settings.of(kind) if settings else kind()),
+                strict=True,
+            )
+        ],
+        "turn_off": f"-p no:{info.name}, or list it in the setting plugins.off",
+        "turn_on": None,
     }
 
 
@@ -245,32 +364,6 @@ def _info_cells(info: PluginInfo) -> list[str | Text]:
         version,
         hooks,
     ]
-
-
-def _print_check_data(target: Target, results: Sequence[RuleResult]) -> None:
-    from gsd_core.testing.check import SCHEMA_VERSION as CHECK_SCHEMA_VERSION
-
-    rules = [
-        {
-            "id": result.rule.id,
-            "status": result.status,
-            "what": result.rule.what,
-            "why": result.rule.why,
-            "fix": result.rule.fix,
-            "problems": list(result.problems),
-            "reason": result.reason or None,
-        }
-        for result in results
-    ]
-    print_json(
-        {
-            "schema_version": CHECK_SCHEMA_VERSION,
-            "plugin": target.name,
-            "kind": target.kind,
-            "ok": all(result.status != "broken" for result in results),
-            "rules": rules,
-        }
-    )
 
 
 def _print_check_table(target: Target, results: Sequence[RuleResult]) -> None:

@@ -52,7 +52,7 @@ from gsd_core.views.status import History, fold_history
 from .commands import base_command
 from .global_options import GlobalOptions
 from .output import counted, show_all, warn
-from .plugin_loading import Loaded, with_project_as_it_is, with_trusted
+from .plugin_loading import Loaded, names_off, with_project_as_it_is, with_trusted, without_plugins
 from .project import holder_of, is_own_journal, journal_path, load, now, open_journal
 
 PROJECT_SETTINGS = "gsd.toml"
@@ -164,7 +164,8 @@ def admit(loaded: Loaded, trust: ProjectTrust) -> Loaded:
     """Return *loaded* with the project's plugins and settings if all of what it wants is trusted."""
     if trust.new:
         return loaded
-    return attrs.evolve(with_trusted(loaded, trust.plugin_hashes), admitted=True)
+    admitted = attrs.evolve(with_trusted(loaded, trust.plugin_hashes), admitted=True)
+    return without_plugins(admitted, names_off(project_layers(admitted, trust.root)[0]))
 
 
 def project_layers(loaded: Loaded, root: Path) -> tuple[Layer, Layer]:

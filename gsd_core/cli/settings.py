@@ -53,7 +53,7 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
     rows = [
         (name, value, settings.origins.get(name, "default"))
         for section, kind in classes_of(loaded)
-        for name, value in _values(section, settings.of(kind))
+        for name, value in shown_values(section, settings.of(kind))
         if name.startswith(prefix)
     ]
     if not rows:
@@ -152,7 +152,8 @@ def _file_to_change(ctx: click.Context, *, user: bool) -> tuple[Path, Path]:
     return root, user_config() if user else root / PROJECT_SETTINGS
 
 
-def _values(section: str, settings: object) -> Iterator[tuple[str, Any]]:
+def shown_values(section: str, settings: object) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each setting of a class, as JSON data; a secret one is hidden."""
     for field in _fields(type(settings)):
         value: Any = getattr(settings, field.name)
         is_hidden = field.metadata.get("secret") and value

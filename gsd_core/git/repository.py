@@ -25,7 +25,8 @@ POLL_SECONDS = 0.05
 def is_repository(git: Command) -> bool:
     """Whether the project is inside a work tree."""
     try:
-        return git("rev-parse", "--is-inside-work-tree") == "true"
+        # A dry run may ask about a folder that does not exist yet.
+        return git.root.is_dir() and git("rev-parse", "--is-inside-work-tree") == "true"
     except GitError as error:
         if "not a git repository" in error.output:
             return False

@@ -12,7 +12,7 @@ import pluggy
 
 from gsd_core.errors import PluginRefused, StepError
 
-from .isolation import Call, Fault, PluginFailure, Reason, classify_exception, report_failure
+from .isolation import Call, Fault, PluginFailure, Reason, classify_exception, report_failure, traced
 from .plugin_task import PluginTask, finish
 
 R = TypeVar("R")
@@ -115,11 +115,15 @@ class CallGroup:
 async def _run(call: Call, impl: pluggy.HookImpl, arguments: Arguments, check: Check) -> Outcome[Any]:
     """Call the plugin; return a value, an invalid value and an exception all as an outcome."""
     function: Any = impl.function
-    try:
-        value = await function(**declared_arguments(impl, arguments))
-        problem = check(value)
-    except BaseException as exc:
-        return Outcome(plugin=call.plugin, error=classify_exception(exc, call), reason="raised")
+    with traced(call) as ended:
+        try:
+            value = await function(**declared_arguments(impl, arguments))
+            problem = check(value)
+        except BaseException as exc:
+            error = classify_exception(exc, call)
+            ended(error)
+            return Outcome(plugin=call.plugin, error=error, reason="raised")
+        ended(value)
     if problem:
         return Outcome(plugin=call.plugin, error=call.error(problem), reason="invalid")
     return Outcome(plugin=call.plugin, value=value)

@@ -31,7 +31,8 @@ class Choice:
 
     *named*: the values of ``-p``, in order: ``NAME`` or ``no:NAME``; the last one for a name counts.
     *directories*: those of ``--plugins-dir``. *project*: the project's root, if its own plugins may be
-    loaded at all. *allowed*: the names in ``GSD_PLUGINS``; ``None`` allows all.
+    loaded at all. *allowed*: the names in ``GSD_PLUGINS``; ``None`` allows all. *off*: the names that the
+    setting ``plugins.off`` leaves out, with where it does.
     *strict*: a broken plugin is a ``ConfigError``. *defaults*: the modules of the built-in plugins.
     """
 
@@ -40,6 +41,7 @@ class Choice:
     project: Path | None = None
     allowed: frozenset[str] | None = None
     strict: bool = False
+    off: Mapping[str, str] = attrs.field(factory=dict[str, str])
     defaults: tuple[str, ...] = DEFAULT_PLUGINS
 
     @classmethod
@@ -50,6 +52,7 @@ class Choice:
         named: Iterable[str] = (),
         directories: Iterable[Path] = (),
         project: Path | None = None,
+        off: Mapping[str, str] | None = None,
     ) -> Choice:
         """Combine the command line with ``GSD_PLUGINS`` and ``GSD_STRICT_PLUGINS``."""
         listed = environ.get("GSD_PLUGINS")
@@ -59,6 +62,7 @@ class Choice:
             project=project,
             allowed=None if listed is None else frozenset(listed.replace(",", " ").split()),
             strict=environ.get("GSD_STRICT_PLUGINS", "") == "1",
+            off=off or {},
         )
 
     @property
@@ -74,6 +78,8 @@ class Choice:
         wanted = self.wanted.get(candidate.name)
         if wanted is False and not replaces:
             return f"-p no:{candidate.name}"
+        if not wanted and not replaces and candidate.name in self.off:
+            return f"plugins.off ({self.off[candidate.name]})"
         if self.allowed is None or candidate.name in self.allowed:
             return ""
         return "" if wanted or replaces or candidate.asked_for else "not in GSD_PLUGINS"

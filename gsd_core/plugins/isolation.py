@@ -23,11 +23,13 @@ import attrs
 from gsd_core.errors import PluginError, PluginRefused, StepError, plugin_refusal
 
 log = logging.getLogger(__name__)
+trace = logging.getLogger("gsd_core.plugins.trace")
+"""Gets a record for each call of a hook, for ``--trace-hooks``; nothing is done if nobody listens."""
 
 Fault: TypeAlias = StepError | PluginError
 Reason: TypeAlias = Literal["raised", "invalid", "timeout", "cancelled itself", "ignored cancellation"]
 
-_MAX_DESCRIPTION = 1000  # characters
+_MAX_DESCRIPTION, _MAX_TRACED = 1000, 100_000  # characters
 
 
 @attrs.frozen(kw_only=True)
@@ -101,6 +103,20 @@ def in_core() -> Generator[None, None, None]:
         current_call.reset(token)
 
 
+@contextmanager
+def traced(call: Call) -> Generator[Callable[[object], None], None, None]:
+    """Trace *call*, and how long it took; the function that is yielded gets its result."""
+    results: list[object] = []
+    began = time.perf_counter()
+    try:
+        yield results.append
+    finally:
+        if trace.isEnabledFor(logging.DEBUG):
+            # Without a result, the core has cancelled it. It is redacted before it is cut to a line.
+            result = describe(results[0], _MAX_TRACED) if results else "cancelled"
+            trace.debug("%s %s %.3f s: %s", call.hook, call.plugin, time.perf_counter() - began, result)
+
+
 def classify_exception(exc: BaseException, call: Call) -> Fault:
     """Return the fault for *exc*, with the plugin's name; re-raise an exception that is not the plugin's.
 
@@ -119,7 +135,7 @@ def classify_exception(exc: BaseException, call: Call) -> Fault:
         refused.__cause__ = leaves[0]
         return refused
     if len(known) != 1:
-        error = call.error(describe_exception(exc))
+        error = call.error(describe(exc))
         error.__cause__ = exc
         return error
     [leaf] = known
@@ -151,12 +167,12 @@ def _leaves(exc: BaseException) -> Iterator[BaseException]:
         yield from _leaves(inner)  # pyright: ignore[reportUnknownArgumentType]
 
 
-def describe_exception(exc: BaseException) -> str:
-    """Return ``repr(exc)``, truncated; the name of the class if ``repr`` raises."""
+def describe(value: object, limit: int = _MAX_DESCRIPTION) -> str:
+    """Return ``repr(value)``, cut to *limit*; the name of the class if ``repr`` raises."""
     try:
-        return repr(exc)[:_MAX_DESCRIPTION]
+        return repr(value)[:limit]
     except Exception:
-        return type(exc).__name__
+        return type(value).__name__
 
 
 def report_failure(
@@ -185,10 +201,16 @@ def call_blocking(call: Call, function: Callable[[], Any]) -> Any:
     outer = blocking_call(thread)
     _blocking[thread] = call.name
     try:
-        with _without_current_task():
-            return function()
-    except BaseException as exc:
-        fault = classify_exception(exc, call)
+        with traced(call) as ended:
+            try:
+                with _without_current_task():
+                    value = function()
+            except BaseException as exc:
+                fault = classify_exception(exc, call)
+                ended(fault)
+            else:
+                ended(value)
+                return value
     finally:
         _blocking[thread] = outer
     raise fault

@@ -21,8 +21,8 @@ from gsd_core.errors import ConfigError
 
 from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
-from .importing import Candidate, Source, import_candidate, may_decide, read_candidate
-from .isolation import Fault, describe_exception, may_be_ctrl_c
+from .importing import Candidate, Source, import_candidate, may_decide, read_candidate, source_names
+from .isolation import Fault, describe, may_be_ctrl_c
 from .requirements import requirements_of, unmet
 from .validation import deprecations, hooks_of, validate_plugin
 
@@ -37,8 +37,8 @@ class PluginInfo:
 
     *needed*: it is broken, and a run does not start without it unless the user says so. Such are detectors
     and policies, and the plugins that the user named or that belong to the project. *from_project*: it is in
-    the project's ``.gsd/plugins``. *about* is the first line of its docstring, *notes* are what its author
-    should know, such as a hook that is deprecated.
+    the project's ``.gsd/plugins``. *detector*: it is blocked, and its source says that it finds gaps. *about*
+    is the first line of its docstring, *notes* are what its author should know, such as a deprecated hook.
     """
 
     name: str
@@ -52,6 +52,7 @@ class PluginInfo:
     path: str = ""
     needed: bool = False
     from_project: bool = False
+    detector: bool = False
     about: str = ""
     notes: tuple[str, ...] = ()
 
@@ -107,7 +108,8 @@ def _load_one(
     namesakes = [other for other in earlier if other.name == candidate.name]
     replaces = any(other.source == "default" and other.status == "blocked" for other in namesakes)
     if reason := choice.reason_to_block(candidate, replaces=replaces):
-        return attrs.evolve(info, status="blocked", reason=reason)
+        detector = source_names(candidate, hookspecs.gsd_find_gaps.__name__.encode())
+        return attrs.evolve(info, status="blocked", reason=reason, detector=detector)
     if other := next((other for other in namesakes if other.status != "blocked"), None):
         return _broken(info, candidate, _name_is_taken(other))
     try:
@@ -120,7 +122,7 @@ def _load_one(
     except BaseException as exc:  # code that is being imported may raise anything, SystemExit included
         if may_be_ctrl_c(exc):
             raise
-        return _broken(info, candidate, describe_exception(exc))
+        return _broken(info, candidate, describe(exc))
     if problem := validate_plugin(manager, plugin):
         manager.unregister(plugin)
         return _broken(info, candidate, problem)
@@ -189,6 +191,12 @@ def _name_is_taken(by: PluginInfo) -> str:
     if by.source == "default":
         return f"the built-in plugin {by.name!r} has the same name; to replace it, block it: -p no:{by.name}"
     return f"another plugin has the same name: {by.distribution or by.path or by.source}"
+
+
+def detectors_left_out(infos: Collection[PluginInfo]) -> list[str]:
+    """Return the names of the detectors that were turned off, and that nothing replaces."""
+    active = {info.name for info in infos if info.status == "active"}
+    return sorted({info.name for info in infos if info.detector} - active)
 
 
 def collect_settings(hooks: Hooks) -> tuple[tuple[str, type[Any]], ...]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from .isolation import Call, current_call, describe_exception, may_be_ctrl_c
+from .isolation import Call, current_call, describe, may_be_ctrl_c
 
 R = TypeVar("R")
 
@@ -63,7 +63,7 @@ class PluginCoroutine(Coroutine[Any, Any, Any]):
         except (SystemExit, KeyboardInterrupt) as exc:
             if self._call.is_from_core(exc) or may_be_ctrl_c(exc):
                 raise
-            raise self._call.error(describe_exception(exc)) from exc
+            raise self._call.error(describe(exc)) from exc
 
 
 @attrs.define(eq=False)

@@ -20,7 +20,7 @@ from gsd_core import hookspecs
 from gsd_core.hook_markers import stability_of
 from gsd_core.journal.codec import structure, unstructure
 
-from .isolation import describe_exception
+from .isolation import describe
 
 MAX_STORED = 8 << 20
 """How many bytes a value of a plugin may have as JSON, so that the fact with it is below ``MAX_FACT``."""
@@ -129,7 +129,7 @@ def validate_storable(value: Any, kind: type[Any]) -> str:
         text = json.dumps(unstructure(value, kind))
         structure(json.loads(text), kind)
     except Exception as exc:  # a plugin may have put anything into a field
-        return f"returned a {kind.__name__} that cannot be stored: {describe_exception(exc)}"
+        return f"returned a {kind.__name__} that cannot be stored: {describe(exc)}"
     if len(text) > MAX_STORED:
         sizes = f"{len(text) / 1e6:.1f} MB instead of at most {MAX_STORED / 1e6:.1f} MB"
         return f"returned a {kind.__name__} that is too large to be stored: {sizes}"

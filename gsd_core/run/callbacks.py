@@ -22,7 +22,7 @@ from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.step import Accept, Functions
 from gsd_core.plugins.call_group import CallGroup
 from gsd_core.plugins.calling import Hooks
-from gsd_core.plugins.isolation import Call, call_blocking, describe_exception, report_failure
+from gsd_core.plugins.isolation import Call, call_blocking, describe, report_failure
 from gsd_core.plugins.validation import fits
 from gsd_core.sanitize import clip, sanitize
 
@@ -108,7 +108,7 @@ class Callbacks:
             # As the agent sent it: attrs classes as objects, tuples as arrays.
             data = json.loads(json.dumps(unstructure(value), allow_nan=False))
         except (TypeError, ValueError, RecursionError) as exc:
-            return (f"not JSON: {describe_exception(exc)[:MAX_PROBLEM_LENGTH]}",)
+            return (f"not JSON: {describe(exc)[:MAX_PROBLEM_LENGTH]}",)
         try:
             kind: Any = validators.validator_for(schema)
             text = json.dumps(schema, sort_keys=True)
@@ -119,9 +119,7 @@ class Callbacks:
             empty: Any = Registry
             errors = list(kind(schema, registry=empty()).iter_errors(data))
         except Exception as exc:  # also an invalid pattern, or a reference that is dangling or circular
-            error = self._error(
-                f"passed an invalid JSON schema: {describe_exception(exc)[:MAX_PROBLEM_LENGTH]}"
-            )
+            error = self._error(f"passed an invalid JSON schema: {describe(exc)[:MAX_PROBLEM_LENGTH]}")
             self._report(error)
             raise error from exc
         shown = sorted((e.json_path, e.message) for e in errors)[:MAX_PROBLEMS]

@@ -34,12 +34,14 @@ def notes_of(run: Run) -> tuple[str, ...]:
         if (run.root / path).exists()
     ]
     switched = [fact.data for fact in run.journal.events(run=run.id, kinds=["branch.switched"])]
+    opened = [fact.data for fact in run.journal.events(run=run.id, kinds=["run.opened"])]
     branches = [switched[0]["from"], *(data["branch"] for data in switched)] if switched else []
     return (
         *_from_agents(run),
         *_claimed(run.state),
         *_edited(run.state),
-        *_unconfined([fact.data for fact in run.journal.events(run=run.id, kinds=["run.opened"])]),
+        *_unconfined(opened),
+        *_left_out(run.state, opened),
         *_not_loaded(missing),
         *_left(sorted(set(left))),
         *_deferred(_still_deferred(run)),
@@ -129,6 +131,13 @@ def _not_loaded(names: Sequence[str]) -> Iterable[str]:
     if names:
         verb = "plugin {} was" if len(names) == 1 else "plugins {} were"
         yield f"{verb.format(some_of(names, MAX_NAMED))} not loaded"
+
+
+def _left_out(state: State, opened: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    """Name the detectors that any process of the run was started without."""
+    names = sorted({name for data in opened for name in data.get("left_out") or ()})
+    if names and not state.options.skip_verify:
+        yield f"without the detector{'s' if len(names) > 1 else ''} {some_of(names, MAX_NAMED)}"
 
 
 def _left(paths: Sequence[str]) -> Iterable[str]:

@@ -48,7 +48,7 @@ from gsd_core.planning.config_keys import unknown_keys
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.contexts import PluginContext
 from gsd_core.plugins.isolation import PluginFailure, report_failure
-from gsd_core.plugins.loading import build_manager
+from gsd_core.plugins.loading import build_manager, detectors_left_out
 from gsd_core.plugins.watchdog import Blocked, Watchdog
 from gsd_core.processes import boot_id, start_time
 from gsd_core.sanitize import clip, register_secrets, safe_text, sanitize
@@ -280,6 +280,7 @@ def _describe_process(run: Run) -> dict[str, Any]:
         "typed": {section: dict(values) for section, values in request.typed.items()},
         "trusted": dict(request.trusted),
         "plugins": [{key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins],
+        "left_out": detectors_left_out(request.plugins),
     }
 
 

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -33,6 +33,7 @@ from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, Step
 from gsd_core.model.counts import counted
 from gsd_core.model.ids import CORE_KINDS, INIT, StepId
 from gsd_core.model.question import Question, answer_command
+from gsd_core.model.step import StepType
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import NONE_IN_PROGRESS
 from gsd_core.sanitize import first_line
@@ -42,6 +43,14 @@ from .status import NO_ANSWERS, RESUME, Holder, current_step, open_questions
 
 MAX_QUESTION = 200
 _SCORE = re.compile(r"(\d+)\s*/\s*(\d+)")
+
+Added: TypeAlias = Sequence[tuple[str, StepType]]
+"""The kinds of steps that plugins add, each with the plugin's name."""
+
+
+def added_by(added: Added, kind: str) -> tuple[str, str]:
+    """Return the plugin that adds steps of *kind*, and their title; both empty for an unknown kind."""
+    return next(((plugin, one.title) for plugin, one in added if one.kind == kind), ("", ""))
 
 
 @attrs.frozen(kw_only=True)
@@ -70,12 +79,12 @@ def next_of(
     holder: Holder | None = None,
     pending_answers: Mapping[str, str] = NO_ANSWERS,
     gsd: str = "gsd",
-    titles: Mapping[str, str] | None = None,
+    added: Added = (),
 ) -> Next:
     """Return what is due in a project whose last run has *state*, and whose files are *planning* now.
 
-    *holder* is the process that runs in the project; *gsd* is how to call gsd for the project. *titles*
-    describe the kinds of steps that plugins add.
+    *holder* is the process that runs in the project; *gsd* is how to call gsd for the project. *added* are
+    the kinds of steps that plugins add.
     """
     active = current_step(state) if holder else None
     if holder and active and not _open_question(state, str(active.id), pending_answers):
@@ -93,7 +102,7 @@ def next_of(
     step = str(first.step)
     if first.step == StepId(kind=INIT) and not state.idea and isinstance(first, Start):
         return Next(step=step, reason="the project has no idea yet", command=f"{gsd} run IDEA")
-    reason = describe_due(first, now, planning, before=state, titles=titles)
+    reason = describe_due(first, now, planning, before=state, added=added)
     command = f"{gsd} status" if holder else _command(state, first, gsd)
     question = _open_question(now, step, pending_answers)
     if question:
@@ -224,11 +233,11 @@ def describe_due(
     planning: Planning | None = None,
     *,
     before: State | None = None,
-    titles: Mapping[str, str] | None = None,
+    added: Added = (),
 ) -> str:
     """Return in plain words why *work* is due; *before* is the run's state when its last process ended.
 
-    *planning* adds details that the state does not have, and *titles* those of plugins' kinds of steps.
+    *planning* adds details that the state does not have, *added* are plugins' kinds of steps.
     """
     step = "" if isinstance(work, End) else str(work.step)
     record = (before or state).steps.get(step)
@@ -247,7 +256,7 @@ def describe_due(
             return _describe_escalation(work)
         case Start():
             again = _describe_earlier_attempt(record)
-            return "; ".join(filter(None, [again, _describe_start(work, state, planning, titles or {})]))
+            return "; ".join(filter(None, [again, _describe_start(work, state, planning, added)]))
 
 
 def _waits_for(question: Question) -> str:
@@ -273,7 +282,7 @@ def _describe_escalation(work: Escalate) -> str:
             return f"{counted(len(work.gaps), 'gap')} left after the last round, and a person decides"
 
 
-def _describe_start(work: Start, state: State, planning: Planning | None, titles: Mapping[str, str]) -> str:
+def _describe_start(work: Start, state: State, planning: Planning | None, added: Added) -> str:
     kind = work.step.kind
     if (words := state.asked.get(str(work.step))) is not None:
         if str(work.step) not in state.requested:
@@ -284,8 +293,8 @@ def _describe_start(work: Start, state: State, planning: Planning | None, titles
     if phase is None and (why := _why_without_phase(work.step, state)):
         return why
     if phase is None or kind not in CORE_KINDS:
-        title = titles.get(kind, "")
-        return f"a plugin's step is due: {title}" if title else f"the step {kind} of a plugin is due"
+        plugin, title = added_by(added, kind)
+        return f"a step of the plugin {plugin or '(not loaded)'} is due: {title or kind}"
     view = planning.phase(phase.number) if planning else None
     match kind:
         case "discuss":

@@ -68,12 +68,14 @@ class PhaseGaps:
     """A phase's verdict on disk, the gaps in it, and those that the detectors find now.
 
     *failed* says which detectors failed and why; if there are any, the list of gaps may be incomplete.
+    *without* are the detectors that were not asked.
     """
 
     status: CurrentVerdict
     gaps: tuple[Gap, ...] = ()
     human: tuple[HumanCheck, ...] = ()
     failed: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 def verdict_status(verdict: Verdict | None) -> CurrentVerdict:
@@ -89,4 +91,5 @@ def gaps_json(found: PhaseGaps) -> dict[str, Any]:
         "status": found.status,
         "gaps": [*map(GAP.dump, found.gaps)],
         "complete": not found.failed,
+        "without": list(found.without),
     }

@@ -103,7 +103,7 @@ DRY_RUN = obj(
     project=TEXT,
     new_folder=FLAG,
     idea=null(obj(name=TEXT, sha256=TEXT)),
-    due=arr(obj(what=TEXT, step=TEXT, why=TEXT)),
+    due=arr(obj(what=TEXT, step=TEXT, plugin=null(TEXT), why=TEXT)),
     plugins=arr(obj(name=TEXT, status=TEXT, reason=TEXT)),
     settings=arr(obj(name=TEXT, value=TEXT, origin=TEXT)),
 )
@@ -163,7 +163,7 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "phases": obj(milestones=arr(MILESTONE.schema), phases=arr(PHASE.schema)),
     "plans": obj(plans=arr(PLAN.schema)),
-    "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP.schema), complete=FLAG),
+    "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP.schema), complete=FLAG, without=TEXTS),
     "requirements": obj(requirements=arr(REQUIREMENT.schema)),
     "phase add": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
     "phase insert": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
@@ -188,6 +188,15 @@ SCHEMAS: Mapping[str, Schema] = {
         ok=FLAG,
         rules=arr(
             obj(id=TEXT, status=TEXT, what=TEXT, why=TEXT, fix=TEXT, problems=TEXTS, reason=null(TEXT))
+        ),
+    ),
+    "plugins info": _with(
+        obj(**(PLUGIN["properties"] | {"hooks": arr(ANY)})),
+        obj(
+            **dict.fromkeys(("provides", "commands"), TEXTS),
+            **dict.fromkeys(("turn_off", "turn_on"), null(TEXT)),
+            steps=arr(obj(kind=TEXT, before=null(TEXT), title=null(TEXT))),
+            settings=arr(obj(name=TEXT, type=TEXT, value=ANY, default=ANY, origin=TEXT)),
         ),
     ),
     "plugins list": obj(

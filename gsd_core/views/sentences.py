@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gsd_core.machine.claims import standing
-from gsd_core.machine.due import AskAgain, Due, End, Escalate, Settle, Start, Wait, in_range
+from gsd_core.machine.due import END, AskAgain, Due, End, Escalate, Settle, Start, Wait, in_range
 from gsd_core.machine.state import PhaseSnapshot, State
 from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, phase_order
+
+from .next import Added, added_by
 
 _CORE: Mapping[str, str] = {
     INIT: "write the requirements, the roadmap and the project's other files from the idea",
@@ -20,10 +22,10 @@ _CORE: Mapping[str, str] = {
 LIFECYCLE = (DISCUSS, PLAN, EXECUTE, VERIFY, COMPLETE)
 
 
-def describe_work(work: Due, state: State, titles: Mapping[str, str]) -> str:
+def describe_work(work: Due, state: State, added: Added) -> str:
     """Return what is done about *work*, such as ``plan phase 1, Entries (1/plan)``.
 
-    *titles* say what the steps of plugins do, by kind.
+    *added* are the kinds of steps that plugins add.
     """
     if isinstance(work, End):
         return "nothing to do"
@@ -38,18 +40,15 @@ def describe_work(work: Due, state: State, titles: Mapping[str, str]) -> str:
         return f"wait for {step}"
     if not isinstance(work, Start):
         return f"write the result of {step} to the project's files"
-    return f"{_describe_step(step, state, titles, for_gaps=work.for_gaps)} ({step})"
-
-
-def _describe_step(step: StepId, state: State, titles: Mapping[str, str], *, for_gaps: bool) -> str:
     phase = _phase_text(state, step.phase)
-    if step.kind == PLAN and for_gaps:
-        return f"plan how to close the gaps of {phase}"
+    if step.kind == PLAN and work.for_gaps:
+        return f"plan how to close the gaps of {phase} ({step})"
     if step.kind in _CORE:
-        return _CORE[step.kind].format(phase=phase, detail=step.detail)
-    title = titles.get(step.kind, "")
+        return f"{_CORE[step.kind].format(phase=phase, detail=step.detail)} ({step})"
+    plugin, title = added_by(added, step.kind)
     text = title[:1].lower() + title[1:] if title else f"do the step {step.kind}"
-    return f"{text}: {phase}" if step.phase else text
+    about = f"{text}: {phase}" if step.phase else text
+    return f"{about} ({step}{f', plugin {plugin}' if plugin else ''})"
 
 
 def _phase_text(state: State, number: str) -> str:
@@ -57,16 +56,20 @@ def _phase_text(state: State, number: str) -> str:
     return f"phase {number}, {phase.name}" if phase and phase.name else f"phase {number}"
 
 
-def what_follows(state: State, work: Sequence[Due]) -> Iterator[str]:
+def what_follows(state: State, work: Sequence[Due], added: Added) -> Iterator[str]:
     """Yield what a run does after *work*, a sentence per phase, if nothing unexpected happens.
 
-    A run that does only the steps that the user asked for does nothing else.
+    The steps that plugins have *added* are named with their plugins. A run that does only the steps that the
+    user asked for does nothing else.
     """
     if state.options.only_asked or not work or isinstance(work[0], End):
         return
     phases = state.seen.phases if state.seen else ()
     if not phases:
-        yield f"then {_joined(_left_of_lifecycle(state, None))} each phase of the roadmap"
+        if INIT not in (str(one.step) for one in work if isinstance(one, Start)):
+            yield f"then {_CORE[INIT]}"
+        left = [*_with_added(_left_of_lifecycle(state, None), added, ())]
+        yield f"then {_joined(left)} each phase of the roadmap"
     begun = {str(one.step) for one in work if isinstance(one, Start)}
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
         if not in_range(state, phase.number) or phase.number in state.skipped:
@@ -75,7 +78,12 @@ def what_follows(state: State, work: Sequence[Due]) -> Iterator[str]:
             continue
         left = [each for each in _left_of_lifecycle(state, phase) if f"{phase.number}/{each}" not in begun]
         if left:
-            yield f"then {_joined(left)} {_phase_text(state, phase.number)}{_after(state, phase)}"
+            due = {one.kind for one in phase.due if f"{phase.number}/{one.kind}" not in begun}
+            words = _joined([*_with_added(left, added, due)])
+            yield f"then {words} {_phase_text(state, phase.number)}{_after(state, phase)}"
+    due = {one.kind for one in (state.seen.due if state.seen else ())}
+    if state.options.phases is None and (last := [*_with_added([END], added, due)][:-1]):
+        yield f"then {_joined(last)} at the end of the milestone"
 
 
 def _left_of_lifecycle(state: State, phase: PhaseSnapshot | None) -> list[str]:
@@ -92,6 +100,15 @@ def _left_of_lifecycle(state: State, phase: PhaseSnapshot | None) -> list[str]:
         VERIFY: phase.verdict == "passed",
     }
     return [step for step in left if not done.get(step)]
+
+
+def _with_added(left: Sequence[str], added: Added, due: Collection[str]) -> Iterator[str]:
+    """Yield the steps of *left*, and those of plugins that come before them; *due* are the kinds that are."""
+    for step in left:
+        for plugin, one in added:
+            if one.before == step:
+                yield f"{one.kind} (plugin {plugin}{'' if one.kind in due else ', if it is due'})"
+        yield step
 
 
 def _after(state: State, phase: PhaseSnapshot) -> str:

@@ -80,6 +80,7 @@ CASES: Mapping[str, Case] = {
     "plugins check": Case(("budget",), codes=(0, 1)),
     "plugins new": Case(("gsd-plugin-own", "--hook", "find_gaps"), changes=True),
     "settings show": Case(),
+    "plugins info": Case(("budget",)),
     "plugins list": Case(),
     "plugins install": Case(("--no-index", "not a name"), codes=(2,)),
     "plugins uninstall": Case(("gsd-plugin-absent",), codes=(2,)),

@@ -63,7 +63,8 @@ def test_help_imports_no_heavy_library(args: tuple[str, ...]) -> None:
     loaded = set(_in_a_process(*args).rpartition("LOADED ")[2].split())
 
     assert "gsd_core" in loaded
-    assert loaded & HEAVY == set()
+    # The options of `gsd run` are those of the plugins that the user's own settings do not turn off.
+    assert loaded & HEAVY == ({"platformdirs"} if args[0] == "run" else set())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

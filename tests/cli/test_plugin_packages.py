@@ -74,6 +74,11 @@ def test_the_list_of_known_plugins_is_that_of_the_packages_in_contrib() -> None:
         project = tomllib.loads(path.read_text())["project"]
         [name] = project["entry-points"]["gsd"]
         declared[name] = project["name"]
+        readme = path.with_name("README.md").read_text("utf-8")
+        # Whoever installs a name that nobody of ours has published gets a stranger's package.
+        assert f"gsd plugins install ./contrib/{path.parent.name}  #" in readme
+        assert "not published yet" in readme
+        assert f"install {project['name']}" not in readme
         code = "".join(file.read_text() for file in path.parent.glob("src/**/*.py"))
         assert [hook for hook in known[name].hooks if f"gsd_{hook}" not in code] == []
 

@@ -148,3 +148,74 @@ def test_a_plugin_that_no_setting_lists_has_a_note_that_names_the_setting(
 
     monkeypatch.setenv("GSD_IDLE", "not a duration")
     assert _by_name(*args)["here"]["status"] == "active"
+
+
+ALL = """'''Greets.'''
+import attrs, click
+from gsd_core import StepResult, StepType, implements, setting
+from gsd_core.hookspecs import gsd_cli_commands, gsd_execute_step, gsd_settings, gsd_steps, gsd_wrap_step
+
+@attrs.frozen(kw_only=True)
+class S:
+    words: tuple[str, ...] = setting(("hello",))
+    token: str = setting("", secret=True)
+
+@implements(gsd_settings)
+def settings():
+    yield S
+
+@implements(gsd_cli_commands)
+def commands():
+    yield click.Command("greet", callback=lambda: None)
+
+@implements(gsd_steps)
+def steps():
+    yield StepType(kind="greeting", before="complete", title="Greet")
+
+@implements(gsd_execute_step)
+async def execute(step, host):
+    return None
+
+@implements(gsd_wrap_step, tryfirst=True)
+async def wrap(step, call_next):
+    return await call_next(step)
+"""
+
+
+def test_everything_about_one_plugin_is_shown(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = bench.root / ".gsd" / "plugins" / "greeter.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(ALL)
+    info = ("plugins", "info", "greeter", "-C", bench.root)
+    unknown = said(*info)
+    assert (unknown["status"], unknown["hooks"], unknown["turn_on"]) == ("untrusted", [], "gsd trust")
+
+    trust_everything(bench.root)
+    monkeypatch.setenv("GSD_GREETER_TOKEN", "s3cret-value")
+    (bench.root / "gsd.toml").write_text('[greeter]\nwords = ["hi"]\n')
+    trust_everything(bench.root)
+    found = said(*info)
+    assert (found["status"], found["path"], found["about"]) == ("active", str(path), "Greets.")
+    assert found["provides"] == ["command", "executor", "step", "step wrapper"]
+    assert found["commands"] == ["gsd greet"]
+    assert found["steps"] == [{"kind": "greeting", "before": "complete", "title": "Greet"}]
+    hooks = {one["hook"]: one for one in found["hooks"]}
+    assert (hooks["gsd_wrap_step"]["mode"], hooks["gsd_wrap_step"]["order"]) == ("wrap", "first")
+    assert hooks["gsd_execute_step"]["used"] == "if run.execute lists it"
+    words, token = found["settings"]
+    assert words == {
+        "name": "greeter.words",
+        "type": "tuple[str, ...]",
+        "value": ["hi"],
+        "default": ["hello"],
+        "origin": "gsd.toml",
+    }
+    assert (token["value"], token["origin"]) == ("(hidden)", "environment")
+    shown = call(*info).stdout
+    assert 'greeter.words (type tuple[str, ...], value ["hi"], default ["hello"], origin gsd.toml)' in shown
+    assert "turn off: -p no:greeter" in shown
+    assert "s3cret" not in shown + str(found)
+    # A plugin that is left out, one that is not installed, and one that does not exist.
+    assert said(*info, "-p", "no:greeter")["turn_on"] == "-p greeter"
+    assert "gsd-plugin-slack" in call("plugins", "info", "slack").stderr
+    assert "did you mean 'budget'?" in call("plugins", "info", "budgt").stderr

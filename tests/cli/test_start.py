@@ -216,6 +216,7 @@ def test_a_dry_run_shows_the_first_step_and_writes_nothing(tmp_path: Path, idea:
         {
             "what": "start",
             "step": "init",
+            "plugin": None,
             "does": "write the requirements, the roadmap and the project's other files from the idea (init)",
             "why": "the project has no roadmap yet",
         }
@@ -223,6 +224,46 @@ def test_a_dry_run_shows_the_first_step_and_writes_nothing(tmp_path: Path, idea:
     assert plan["then"] == ["then discuss, plan, execute, verify and complete each phase of the roadmap"]
     assert plan["new_folder"] is True
     assert not (tmp_path / "new").exists()
+
+
+STEPS = """
+from gsd_core import StepResult, StepType, implements
+from gsd_core.hookspecs import gsd_execute_step, gsd_steps
+
+@implements(gsd_steps)
+def steps():
+    yield StepType(kind="greet", before="init", due=lambda now: not now.completed, title="Greet")
+    yield StepType(kind="license-review", before="complete", due=lambda now: now.phase.verdict is not None)
+    yield StepType(kind="note", before="execute", due=lambda now: True)
+    yield StepType(kind="scan", before="end", due=lambda now: True, title="Scan all")
+"""
+
+
+def test_a_dry_run_names_the_steps_of_plugins_and_their_plugin(tmp_path: Path, idea: Path) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "reviewer.py").write_text(STEPS)
+    common = ("--agent", "rehearsal", "--plugins-dir", folder)
+    plan = _dry(idea, "-C", tmp_path / "new", *common)
+    first: dict[str, str] = plan["due"][0]  # type: ignore[index]  # JSON
+
+    assert (first["step"], first["plugin"]) == ("greet", "reviewer")
+    assert first["does"] == "greet (greet, plugin reviewer)"
+    assert first["why"] == "a step of the plugin reviewer is due: Greet"
+    assert plan["then"] == [
+        "then write the requirements, the roadmap and the project's other files from the idea",
+        "then discuss, plan, note (plugin reviewer, if it is due), execute, verify, "
+        "license-review (plugin reviewer, if it is due) and complete each phase of the roadmap",
+        "then scan (plugin reviewer) at the end of the milestone",
+    ]
+
+    root = tmp_path / "project"
+    make_project(root, {"ROADMAP.md": "# Roadmap\n\n- [ ] **Phase 1: Core** - x\n\n### Phase 1: Core\n"})
+    subprocess.run(["git", "init", "-q", root], check=True)
+    then = call("run", "-C", root, *common, "--dry-run").stdout
+    assert "note (plugin reviewer), execute, verify, license-review (plugin reviewer, if it is due)" in then
+    assert "scan (plugin reviewer) at the end of the milestone" in then
+    assert "reviewer" not in str(_dry("-C", root, *common, "-p", "no:reviewer")["then"])
 
 
 def test_a_dry_run_as_text_shows_plugins_and_origins(tmp_path: Path, idea: Path) -> None:

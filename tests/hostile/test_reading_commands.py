@@ -53,6 +53,7 @@ READING: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "todo done": (("../../../outside/home/note",),),
     "trust": (("--show",),),
     "plugins": ((),),
+    "plugins info": (("uat",),),
     "plugins list": ((),),
     "settings show": ((), ("run", "--origin")),
     "doctor": (("-p", "no:claude"),),

@@ -164,6 +164,25 @@ def test_without_users_a_question_is_only_shown(hub: GitHubStandIn) -> None:
     assert "Which d1?" in hub.comments[-1]["body"]
 
 
+def test_a_reminder_is_a_comment_that_mentions_the_people_and_is_no_question(hub: GitHubStandIn) -> None:
+    async def scenario() -> None:
+        task = ask(question("e1", "x", "y"))
+        await person(lambda: hub.asked())
+        notice = a_notice(
+            key="question r-1 7", type="question", title="flat: still waiting", body="Which e1?"
+        )
+        await plugin.notify(notice)
+        await plugin.notify(attrs.evolve(notice, key="question r-1 7 reminder 1", reminder=1))
+        hub.comment("2")
+        [answer] = list(await task or ())
+        assert answer.chosen == ("y",)
+
+    during_a_run(hub, scenario)
+    [reminder] = [comment["body"] for comment in hub.comments if "still waiting" in comment["body"]]
+    assert f"@{ADA}" in reminder
+    assert len([comment for comment in hub.comments if is_question(comment)]) == 1
+
+
 def test_a_clone_that_an_agent_changed_gets_no_token_and_pushes_nothing_else(
     hub: GitHubStandIn, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from gsd_plugin_slack import SlackSettings, session, thread
 from gsd_plugin_slack.storage import Storage
 from slack_stand_in import ADA, APP, BOT, CHANNEL, EVE, SlackStandIn, is_open, text_of
 
-from gsd_core import Answer, ConfigError, Event, EventName, Inquiry, Option, Question, bind_settings
+from gsd_core import Answer, ConfigError, Event, EventName, Inquiry, Notice, Option, Question, bind_settings
 from gsd_core.settings import Layer, restricted
 from gsd_core.testing import a_notice, a_run, an_event
 from gsd_core.testing.conformance import check_doctor, check_settings
@@ -209,6 +209,45 @@ def test_an_answer_from_elsewhere_is_shown_and_the_next_questions_of_the_batch_s
         assert "at the terminal" in slack.told[-1]["text"]
 
     during_a_run(slack, scenario)
+
+
+def test_people_are_reminded_of_a_question_that_stays_open_each_time_once(slack: SlackStandIn) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5p" + "Q8sT1vW4yZ7cF0hL3nR6"
+
+    def notice(reminder: int) -> Notice:
+        return a_notice(
+            key=f"question r 7 reminder {reminder}" if reminder else "question r 7",
+            type="question",
+            title="ledger: 1/plan is still waiting for an answer",
+            body=f"q-r1: Which r1? <!channel> {secret}",
+            question="q-r1",
+            answer_with="gsd -C /ledger answer q-r1 CHOICE",
+            reminder=reminder,
+        )
+
+    async def scenario(_: SlackSettings) -> None:
+        task = await ask(question("r1", "x", "y"))
+        await in_thread(lambda: slack.question("r1"))
+        await plugin.notify(notice(0))  # the question is there
+        slack.lose_replies = 1
+        await plugin.notify(notice(1))
+        await plugin.notify(notice(2))
+        assert await in_thread(lambda: slack.click(slack.question("r1"), "gsd_choose_0"))
+        assert await task
+
+    during_a_run(slack, scenario)
+    [root] = slack.roots()
+    reminders = [message for message in slack.messages if "still waiting" in text_of(message)]
+    assert len(reminders) == 2
+    for message in reminders:
+        assert message["thread_ts"] == root["ts"]
+        assert f"<@{ADA}>" in message["text"]
+        assert f"<@{ADA}>" in text_of(message)
+        assert "gsd -C /ledger answer q-r1 CHOICE" in text_of(message)
+        assert "<!channel>" not in message["text"]
+    assert secret not in str(slack.messages)
+    assert len(slack.questions()) == 1
+    assert slack.problems == []
 
 
 def test_slack_that_is_away_loses_and_repeats_nothing(slack: SlackStandIn) -> None:

@@ -79,7 +79,7 @@ async def on_event(event: Event) -> None:
 
 @implements(gsd_notify)
 async def notify(notice: Notice) -> None:
-    """Post a question that nobody may answer in the issue."""
+    """Post a question that nobody may answer in the issue, and reminders of one that stays open."""
     if channel := settings_of(GitHubSettings).channel:
         await channel.notify(notice)
 

@@ -107,9 +107,10 @@ class IssueChannel:
                 self._close(str(question), "Withdrawn: no answer is needed any more.")
 
     async def notify(self, notice: Notice) -> None:
-        """Post a question that nobody can answer here; raise ``Transient`` if GitHub does not work."""
-        if notice.type == "question" and not self.settings.users:
-            text = f"{fenced(notice.title)}\n\n{fenced(notice.body)}"
+        """Post a question that nobody can answer here, and reminders; raise ``Transient`` if GitHub fails."""
+        if notice.type == "question" and (notice.reminder or not self.settings.users):
+            people = " ".join(f"@{user}" for user in self.settings.users)
+            text = f"{people}\n\n{fenced(notice.title)}\n\n{fenced(notice.body)}".strip()
             await self._comment(marked(f"notice:{notice.key}".replace(" ", ":"), text))
         elif self.problem:
             raise Transient(f"github: {self.problem}")

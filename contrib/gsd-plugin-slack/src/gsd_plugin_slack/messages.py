@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from gsd_core import Answer, Event, Inquiry, Question, safe_text
+from gsd_core import Answer, Event, Inquiry, Notice, Question, safe_text
 
 Block: TypeAlias = dict[str, Any]
 
@@ -70,10 +70,7 @@ def question_message(
     """Return an open question with its controls; *users* are mentioned."""
     # Nobody may permit what they cannot read to its end.
     answerable = is_complete(question) or inquiry.kind != "permission"
-    blocks: list[Block] = []
-    if users:
-        mentions = " ".join(f"<@{user}>" for user in users)
-        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": f"A question for {mentions}"}})
+    blocks = _for_users("A question", users)
     if inquiry.reason:
         blocks.append(_note(inquiry.reason))
     blocks += _question_text(question)
@@ -87,8 +84,17 @@ def question_message(
     }
     hint = hints["" if not answerable else "menu" if question.options else "text"]
     blocks.append(_note(f"{hint}: {how}"))
-    mentioned = "".join(f"<@{user}> " for user in users)
-    return _message(f"{mentioned}{escaped(clipped(question.text, 300))}", blocks, address)
+    return _message(_mentions(users) + escaped(clipped(question.text, 300)), blocks, address)
+
+
+def reminder_message(run: str, notice: Notice, *, users: Sequence[str]) -> Message:
+    """Return a reminder of a question that is still open; *users* are mentioned, which notifies them."""
+    blocks = [*_for_users("A reminder", users), plain(clipped(f"{notice.title}\n{notice.body}", MAX_SECTION))]
+    if notice.answer_with:
+        blocks.append(_note(f"Answer it above, or run: {notice.answer_with}"))
+    text = _mentions(users) + escaped(clipped(notice.title, 300))
+    about = {"run": run, "question": notice.key}
+    return Message(text=text, blocks=tuple(blocks), kind="gsd_reminder", about=about)
 
 
 def is_complete(question: Question) -> bool:
@@ -226,6 +232,15 @@ def escaped(text: str) -> str:
 def clipped(text: str, length: int) -> str:
     """Return at most *length* characters of *text*."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _mentions(users: Sequence[str]) -> str:
+    return "".join(f"<@{user}> " for user in users)
+
+
+def _for_users(what: str, users: Sequence[str]) -> list[Block]:
+    text = f"{what} for {_mentions(users)}".rstrip()
+    return [{"type": "section", "text": {"type": "mrkdwn", "text": text}}] if users else []
 
 
 def _message(text: str, blocks: Sequence[Block], address: Address) -> Message:

@@ -47,6 +47,7 @@ from .messages import (
     plain,
     progress_line,
     question_message,
+    reminder_message,
     typed_text,
 )
 from .settings import SlackSettings, tokens
@@ -140,11 +141,12 @@ class SlackSession:
         if early := [answer for question in ids if (answer := self._take_early(question))]:
             return early
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        users = self.settings.users if self.settings.mention else ()
         for question in inquiry.questions:
             self._asked[question.id] = _Asked(question, inquiry, waiting)
             address = Address(run=self.run.id, question=question.id)
-            message = question_message(address, question, inquiry, users=users, command=self.run.command)
+            message = question_message(
+                address, question, inquiry, users=self._mentioned, command=self.run.command
+            )
             self.thread.show(question.id, message)
         for name in ids:
             if name in self._early and not waiting.done():
@@ -192,12 +194,19 @@ class SlackSession:
         """Wait until what *notice* is about is shown; raise ``Transient`` if Slack does not take it."""
         if notice.type == "question" and not self.settings.users:
             self.thread.add_line(f"{notice.title}\n{notice.body}")
+        elif notice.reminder:
+            # A message of its own, because a change of the question's message would notify nobody.
+            self.thread.show(notice.key, reminder_message(self.run.id, notice, users=self._mentioned))
         try:
             async with asyncio.timeout(NOTIFY_LIMIT):
                 await self.thread.settled()
         except TimeoutError:
             problem = self.thread.problem or "it takes messages too slowly"
             raise Transient(f"slack: the message was not sent yet: {problem}") from None
+
+    @property
+    def _mentioned(self) -> tuple[str, ...]:
+        return self.settings.users if self.settings.mention else ()
 
     def _paused(self, question: str) -> str:
         gsd = self.run.command

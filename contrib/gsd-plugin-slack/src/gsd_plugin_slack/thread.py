@@ -23,7 +23,7 @@ from .messages import MAX_SECTION, Message, clipped, escaped, plain
 from .storage import Storage, Thread
 
 ROOT = ""
-"""The key of the thread's first message; the others have the id of a question."""
+"""The key of the thread's first message; the others have the id of a question, or the key of a reminder."""
 PACE = 1.1
 """Seconds after a new message: Slack allows one per second in a channel."""
 PACE_OF_CHANGES = 0.3
@@ -202,7 +202,7 @@ class RunThread:
             self._store()
         self._entries.setdefault(ROOT, _Entry()).ts = self.ts
         async for message in self._pages("conversations.replies", ts=self.ts):
-            about = self._metadata(message, "gsd_question")
+            about = self._metadata(message, "gsd_question") or self._metadata(message, "gsd_reminder")
             if about.get("run") == self.run and about.get("question"):
                 self._entries.setdefault(str(about["question"]), _Entry()).ts = str(message["ts"])
 
