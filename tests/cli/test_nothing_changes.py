@@ -95,6 +95,7 @@ plugins list more
 plugins new '' --hook find_gaps
 plugins new own --hook nope
 plugins new own --hook find_gaps --directory ../file
+plugins info none
 plugins install ../absent
 plugins install --no-index --find-links ../absent own
 plugins outdated --no-index --find-links ../absent

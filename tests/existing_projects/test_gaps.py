@@ -82,7 +82,7 @@ def commit(root: Path, path: str, message: str) -> None:
 def test_without_a_verification_the_status_is_missing(root: Path) -> None:
     shown = json_of("gaps", "1", "-C", root, "--read-only")
 
-    assert shown == {"schema_version": 1, "status": "missing", "gaps": [], "complete": True}
+    assert shown == {"schema_version": 1, "status": "missing", "gaps": [], "complete": True, "without": []}
     assert (
         "no gaps known; verify the phase with: gsd verify 1"
         in call("gaps", "1", "-C", root, "--read-only").stdout

@@ -244,6 +244,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("native", "execute_step"): check_native_executes_code_steps,
     ("native", "steps"): check_kinds_are_valid,
     ("commands", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
+    ("rehearsal", "doctor"): lambda plugin, tree: kit.check_doctor(plugin),
     ("terminal", "answer"): check_no_answer_without_a_terminal,
     ("terminal", "lifespan"): check_lifespan,
     ("terminal", "notify"): check_notify,

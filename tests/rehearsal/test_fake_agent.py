@@ -216,4 +216,4 @@ def test_the_module_is_the_plugin_fake() -> None:
     (info,) = load(build_manager(), choice)
 
     assert (info.name, info.status) == ("fake", "active")
-    assert info.hooks == ("gsd_lifespan", "gsd_run_agent", "gsd_settings")
+    assert info.hooks == ("gsd_doctor", "gsd_lifespan", "gsd_run_agent", "gsd_settings")
