@@ -273,7 +273,7 @@ class Database:
         self.path = path
         self.writable = writable
         with _journal_errors(path):
-            self._connection = _connect_to_write(path) if writable else _connect_to_read(path)
+            self._connection = _waiting(apsw.Connection(str(path))) if writable else _connect_to_read(path)
             self.file = _identity(path)
 
     def check_file(self) -> None:
@@ -338,10 +338,6 @@ def _identity(path: Path) -> tuple[int, int]:
         status = path.stat()
         return status.st_dev, status.st_ino
     return 0, 0
-
-
-def _connect_to_write(path: Path) -> Any:
-    return _waiting(apsw.Connection(str(path)))
 
 
 def _connect_to_read(path: Path) -> Any:

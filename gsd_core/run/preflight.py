@@ -252,7 +252,7 @@ async def _check_planning_files(git: Git, expected: Sequence[str]) -> None:
     missing = [
         entry.path
         for entry in await git.entries()
-        if entry.missing and _is_planning(entry.path) and not is_within(entry.path, expected)
+        if entry.missing and entry.path.startswith(".planning/") and not is_within(entry.path, expected)
     ]
     if not missing:
         return
@@ -262,10 +262,6 @@ async def _check_planning_files(git: Git, expected: Sequence[str]) -> None:
         f"planning files are committed, but missing: {_listed(missing)}",
         hint=f"git restore --staged --worktree {where}; or, to have it done again, commit the deletion",
     )
-
-
-def _is_planning(path: str) -> bool:
-    return path.startswith(".planning/")
 
 
 def _listed(paths: Sequence[str]) -> str:

@@ -79,18 +79,10 @@ def _guard_found(data: Data) -> str:
     return f"undone: {'; '.join(data['what'])}{kept}"
 
 
-def _plan_edited(data: Data) -> str:
-    return f"{data['plan']} was edited by hand"
-
-
 def _phase_added(data: Data) -> str:
     if data.get("error"):
         return f"not added: {data['name']!r}: {data['error']}"
     return f"phase {data['phase']}: {data['name']} (asked for by {data['by']})"
-
-
-def _todo_edited(data: Data) -> str:
-    return data["error"] or f"{data['todo']} {data['what']} (asked for by {data['by']})"
 
 
 def _observed(data: Data) -> str:
@@ -110,10 +102,6 @@ def _attempt_started(data: Data) -> str:
 
 def _names(names: str | Sequence[str] | None) -> str:
     return names if isinstance(names, str) else ", ".join(map(str, names or ()))
-
-
-def _agent_process(data: Data) -> str:
-    return f"{data['key']}: pid {data['pid']}"
 
 
 def _notice_sent(data: Data) -> str:
@@ -144,21 +132,9 @@ def _error(data: Data) -> str:
     return f"{error['kind']}: {error['message']}"
 
 
-def _timer(data: Data) -> str:
-    return f"until {data['until']}: {data.get('why') or ''}"
-
-
 def _completed(data: Data) -> str:
     commit = "no change" if data.get("unchanged") else str(data.get("commit") or "")[:9]
     return f"{commit} {data.get('subject') or ''}".strip()
-
-
-def _skipped(data: Data) -> str:
-    return f"{data.get('reason') or ''} (by {data.get('by') or '?'})".strip()
-
-
-def _agent_opened(data: Data) -> str:
-    return f"{data['key']} {data.get('model') or ''}".rstrip()
 
 
 def _agent_closed(data: Data) -> str:
@@ -169,35 +145,15 @@ def _agent_closed(data: Data) -> str:
     return f"{data['key']} {data.get('ended') or ''}{used}"
 
 
-def _task(data: Data) -> str:
-    return f"{data['task']} {str(data.get('commit') or '')[:9]} {' '.join(data.get('paths') or ())}".rstrip()
-
-
-def _asked(data: Data) -> str:
-    return "; ".join(f"{q['id']}: {q['text']}" for q in data["inquiry"]["questions"])
-
-
 def _answered(data: Data) -> str:
     answer = data["answer"]
     words = ", ".join(part for part in (*(answer.get("chosen") or ()), answer.get("text")) if part)
     return f"{answer['question']}: {words} ({answer.get('how')}, {answer.get('via') or '?'})"
 
 
-def _refused(data: Data) -> str:
-    return f"{data['answer'].get('question')}: {data['reason']}"
-
-
 def _activity(data: Data) -> str:
     tool = str(data.get("tool") or "").removeprefix(FUNCTION_TOOLS)
     return " ".join(part for part in (tool, data.get("text")) if part)
-
-
-def _plugin(data: Data) -> str:
-    return f"{data['plugin']} in {data['hook']}: {data['error']}"
-
-
-def _control(data: Data) -> str:
-    return f"{data['what']} by {data.get('by') or '?'}"
 
 
 def _check_before(data: Data) -> str:
@@ -216,32 +172,34 @@ _SUMMARIES: dict[str, Callable[[Data], str]] = {
     "run.closed": _run_closed,
     "guard.found": _guard_found,
     "plan.made": lambda data: f"{data['plan']['id']}: {data['plan']['name']}",
-    "plan.edited": _plan_edited,
+    "plan.edited": lambda data: f"{data['plan']} was edited by hand",
     "phase.added": _phase_added,
-    "todo.edited": _todo_edited,
+    "todo.edited": lambda data: data["error"] or f"{data['todo']} {data['what']} (asked for by {data['by']})",
     "project.observed": _observed,
     "attempt.started": _attempt_started,
     "attempt.failed": _error,
     "step.result": _result,
     "step.completed": _completed,
     "step.failed": _error,
-    "timer.set": _timer,
-    "step.skipped": _skipped,
-    "agent.opened": _agent_opened,
-    "agent.process": _agent_process,
+    "timer.set": lambda data: f"until {data['until']}: {data.get('why') or ''}",
+    "step.skipped": lambda data: f"{data.get('reason') or ''} (by {data.get('by') or '?'})".strip(),
+    "agent.opened": lambda data: f"{data['key']} {data.get('model') or ''}".rstrip(),
+    "agent.process": lambda data: f"{data['key']}: pid {data['pid']}",
     "agent.closed": _agent_closed,
     "agent.activity": _activity,
     "check.before": _check_before,
     "check.replaced": _check_replaced,
-    "task.committed": _task,
+    "task.committed": lambda data: (
+        f"{data['task']} {str(data.get('commit') or '')[:9]} {' '.join(data.get('paths') or ())}".rstrip()
+    ),
     "task.deferred": lambda data: f"{data['plan']}/{data['task']}: {data['reason']}",
-    "question.asked": _asked,
+    "question.asked": lambda data: "; ".join(f"{q['id']}: {q['text']}" for q in data["inquiry"]["questions"]),
     "question.answered": _answered,
-    "answer.refused": _refused,
+    "answer.refused": lambda data: f"{data['answer'].get('question')}: {data['reason']}",
     "notice.begun": _notice_begun,
     "notice.sent": _notice_sent,
-    "plugin.failed": _plugin,
-    "control.asked": _control,
+    "plugin.failed": lambda data: f"{data['plugin']} in {data['hook']}: {data['error']}",
+    "control.asked": lambda data: f"{data['what']} by {data.get('by') or '?'}",
     "branch.switched": lambda data: f"{data['branch']} (before: {data['from'] or 'detached HEAD'})",
     "step.asked": lambda data: str(data["text"]),
     "step.withdrawn": lambda data: str(data["reason"]),

@@ -167,7 +167,7 @@ def _ready(state: State, work: Sequence[Due]) -> tuple[str, ...]:
         if not isinstance(one, Start | ApplyResult | Settle):
             continue
         found.append(str(one.step))
-        phase = _phase(state, one)
+        phase = state.seen.phase(_id_of(one).phase) if state.seen else None
         if isinstance(one, Start) and one.step.kind == "execute" and phase:
             waiting = [plan for plan in phase.plans if not plan.summary]
             found += [
@@ -221,10 +221,6 @@ def _id_of(work: Due) -> StepId:
     if isinstance(work, Start):
         return work.step
     return StepId(kind="init") if isinstance(work, End) else StepId.parse(work.step)
-
-
-def _phase(state: State, work: Due) -> PhaseSnapshot | None:
-    return state.seen.phase(_id_of(work).phase) if state.seen else None
 
 
 def describe_due(

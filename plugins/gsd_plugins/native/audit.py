@@ -6,7 +6,6 @@ Requirements that are known not to be met get one phase, once. What remains afte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import attrs
 
@@ -76,7 +75,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     text = render_audit(
         found,
         planning,
-        audited=_iso(step.now),
+        audited=step.now.isoformat(timespec="seconds"),
         # After the phase is added, the milestone is another one; and what was asked for decides nothing.
         inputs="" if decided.added or step.text else inputs_digest(step.planning),
         gap_phases=(*tried, *(phase.number for phase in decided.added)),
@@ -115,10 +114,6 @@ async def decide(
                 return Decision(left=tuple(gaps))
             return Decision(accepted_by=answer.by or "a person")
     return Decision(added=(_closing_phase(milestone, gaps, step),))
-
-
-def _iso(now: datetime) -> str:
-    return now.isoformat(timespec="seconds")
 
 
 def closing_name(milestone: str) -> str:
