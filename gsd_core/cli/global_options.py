@@ -81,14 +81,16 @@ def _set_no_color(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _trace_hooks(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    # Once for each process: the option may be given on both sides of the subcommand.
     log = logging.getLogger("gsd_core.plugins.trace")
-    if value and not log.handlers:
+    if value and not log.handlers:  # it may be given on both sides of the subcommand
         from .output import LabeledHandler  # imports rich
 
         log.addHandler(LabeledHandler("hook", MAX_TRACE))
         log.setLevel(logging.DEBUG)
         log.propagate = False
+        # Also for a gsd that is called as a function.
+        ctx.find_root().call_on_close(log.handlers.clear)
+        ctx.find_root().call_on_close(lambda: log.setLevel(logging.NOTSET))
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
