@@ -20,6 +20,7 @@ from gsd_plugins.mcp.calls import Calls
 from gsd_plugins.mcp.catalog import MAX_OUTPUT_BYTES
 from gsd_plugins.mcp.screen import shown, whole
 from gsd_plugins.mcp.server import described, make_server
+from gsd_plugins.mcp.starting import command_of
 from gsd_plugins.sessions import host
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
@@ -57,6 +58,7 @@ def test_bad_calls_are_errors_with_a_hint_and_start_nothing(tmp_path: Path) -> N
         "phase: '-C/' is invalid": ("gsd_start_session", {"project": folder, "step": "plan", "phase": "-C/"}),
         "agent: '--yes' is invalid": ("gsd_start_session", {"project": folder, "agent": "--yes"}),
         "idea: not valid Unicode": ("gsd_start_session", {"project": folder, "idea": "\ud800"}),
+        "less than the minimum": ("gsd_start_session", {"project": folder, "max_budget_turns": 0}),
         "command: invalid": ("gsd_start_session", {"project": folder, "command": "a\0b"}),
         "no session 's7'": ("gsd_get_state", {"session": "s7"}),
         "no session 'nonsense": ("gsd_get_output", {"session": "nonsense\x1b[2J"}),
@@ -81,6 +83,15 @@ def test_bad_calls_are_errors_with_a_hint_and_start_nothing(tmp_path: Path) -> N
         assert "\x1b" not in said
     assert "hint: arguments: project, idea" in answers["--trust"]
     assert host.list_sessions() == []
+
+
+def test_a_budget_is_in_dollars_tokens_or_turns(tmp_path: Path) -> None:
+    given = {"project": str(tmp_path), "max_budget_usd": 1.5, "max_budget_tokens": 10, "max_budget_turns": 3}
+
+    command, _ = command_of(given, ())
+
+    limits = ("--max-budget-usd", "1.50", "--max-budget-tokens", "10", "--max-budget-turns", "3")
+    assert command == ["resume", *limits]
 
 
 def test_an_old_sdk_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

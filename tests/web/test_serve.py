@@ -223,7 +223,13 @@ def test_a_session_is_started_watched_answered_and_forgotten_from_the_page(tmp_p
     with serve(tmp_path, **more) as server, server.stream() as stream:
         epoch = until(stream, "hello")["epoch"]
         stream.send(json.dumps({"subscribe": {"session": "*", "after": 0, "epoch": epoch}}))
-        body = {"project": str(project), "idea": EXAMPLE.read_text(), "agent": "rehearsal", "phases": "1"}
+        body = {
+            "project": str(project),
+            "idea": EXAMPLE.read_text(),
+            "agent": "rehearsal",
+            "phases": "1",
+            "turns": "500",
+        }
         status, started = server.request("POST", "/api/v1/sessions", body)
         assert (status, started["session"]["command"][0]) == (201, "run")
         assert mistakes(answer_schema("/api/v1/sessions", "post", 201), started) == []

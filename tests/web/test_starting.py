@@ -50,6 +50,7 @@ def test_what_the_command_refuses_is_an_error_with_its_hint(tmp_path: Path) -> N
         ({"idea_file": "/nowhere/idea.md"}, "/nowhere/idea.md"),
         ({"step": "plan", "phase": "2"}, "no .planning folder"),
         ({"resume": True}, "nothing to resume"),
+        ({"resume": True, "tokens": "0"}, "tokens"),
         ({"idea": "\ud800"}, "not valid Unicode"),
     ],
 )

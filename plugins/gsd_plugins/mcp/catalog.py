@@ -125,6 +125,8 @@ TOOLS: tuple[ToolSpec, ...] = (
             command=_text("such as /gsd:plan-phase 3"),
             agent=_text("agent plugin; rehearsal is free"),
             max_budget_usd={"type": "number", "exclusiveMinimum": 0, "description": "dollars it may cost"},
+            max_budget_tokens={"type": "integer", "minimum": 1, "description": "tokens it may use"},
+            max_budget_turns={"type": "integer", "minimum": 1, "description": "requests to a model"},
         ),
         returns=_returns(session=OBJECT, change=CHANGE),
     ),

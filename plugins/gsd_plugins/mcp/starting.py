@@ -37,8 +37,9 @@ def _arguments(given: Mapping[str, Any], project: Path, sessions: Iterable[Sessi
     common: list[str] = []
     if agent := given.get("agent"):
         common += ["--agent", _matching(_NAME, agent, "agent", "claude or rehearsal")]
-    if budget := given.get("max_budget_usd"):
-        common += ["--max-budget-usd", f"{budget:.2f}"]
+    for unit, form in (("usd", ".2f"), ("tokens", "d"), ("turns", "d")):
+        if budget := given.get(f"max_budget_{unit}"):
+            common += [f"--max-budget-{unit}", format(budget, form)]
     ways = [name for name in ("idea", "idea_file", "step", "command") if given.get(name)]
     if len(ways) > 1:
         raise UserError(f"{ways[0]} and {ways[1]} cannot be combined", hint="start one session for each")

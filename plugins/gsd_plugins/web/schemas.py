@@ -76,6 +76,8 @@ START_FIELDS: Mapping[str, Schema] = {
     "depth": enum("quick", "standard", "comprehensive"),
     "model": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9.:/@_\\[\\]-]{0,199}$"},
     "budget": {"type": "string", "pattern": "^\\d{1,7}(\\.\\d{1,4})?$"},
+    "tokens": {"type": "string", "pattern": "^[1-9]\\d{0,11}$"},
+    "turns": {"type": "string", "pattern": "^[1-9]\\d{0,7}$"},
 }
 START: Schema = {
     "type": "object",

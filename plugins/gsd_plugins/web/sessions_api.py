@@ -27,7 +27,12 @@ MAX_LINES = 2000
 """How many lines a search returns."""
 MAX_STATUSES = 8
 """How many projects are read at once."""
-OPTIONS = {"agent": "--agent", "depth": "--depth", "model": "--model", "budget": "--max-budget-usd"}
+OPTIONS = {
+    **{name: f"--{name}" for name in ("agent", "depth", "model")},
+    "budget": "--max-budget-usd",
+    "tokens": "--max-budget-tokens",
+    "turns": "--max-budget-turns",
+}
 """The options that a request may set. None of them is consent: that is given at a terminal only."""
 
 

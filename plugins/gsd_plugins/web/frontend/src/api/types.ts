@@ -457,9 +457,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
-            updated_at: string;
             started_at: string | null;
+            /** Format: date-time */
             ended_at: string | null;
+            /** Format: date-time */
+            updated_at: string;
         };
         Session: {
             id: string;
@@ -475,9 +477,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
-            updated_at: string;
             started_at: string | null;
+            /** Format: date-time */
             ended_at: string | null;
+            /** Format: date-time */
+            updated_at: string;
             summary: components["schemas"]["Summary"] | null;
             problem: string;
         };
@@ -512,22 +516,24 @@ export interface components {
             };
             phases_total: number;
             phases_complete: number;
-            phases_planned: number;
             plans: {
                 total: number;
                 done: number;
             };
+            budget: string | null;
+            reason: string;
+            exit: number | null;
+            waits_for: string | null;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            last_at: string | null;
+            phases_planned: number;
             questions: number;
             waits_since: string | null;
             answers_given: number;
             dollars_today: string;
             steps: components["schemas"]["ActiveStep"][];
-            budget: string | null;
-            reason: string;
-            exit: number | null;
-            waits_for: string | null;
-            started_at: string | null;
-            last_at: string | null;
         };
         OutputLines: {
             lines: string[];
@@ -600,21 +606,23 @@ export interface components {
         Phase: {
             number: string;
             name: string;
-            goal: string;
-            depends_on: string[];
-            requirements: string[];
             status: components["schemas"]["Progress"];
             steps: {
                 [key: string]: components["schemas"]["Progress"];
             };
-            active: components["schemas"]["ActiveStep"][];
             plans: components["schemas"]["Plan"][];
             gap_rounds: number;
             in_range: boolean;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            completed_at: string | null;
+            goal: string;
+            depends_on: string[];
+            requirements: string[];
             complete: boolean;
             verdict: components["schemas"]["Verdict"];
-            started_at: string | null;
-            completed_at: string | null;
+            active: components["schemas"]["ActiveStep"][];
         };
         PhaseList: {
             name: string;
@@ -627,21 +635,23 @@ export interface components {
         PhaseDetail: {
             number: string;
             name: string;
-            goal: string;
-            depends_on: string[];
-            requirements: string[];
             status: components["schemas"]["Progress"];
             steps: {
                 [key: string]: components["schemas"]["Progress"];
             };
-            active: components["schemas"]["ActiveStep"][];
             plans: components["schemas"]["DetailedPlan"][];
             gap_rounds: number;
             in_range: boolean;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            completed_at: string | null;
+            goal: string;
+            depends_on: string[];
+            requirements: string[];
             complete: boolean;
             verdict: components["schemas"]["Verdict"];
-            started_at: string | null;
-            completed_at: string | null;
+            active: components["schemas"]["ActiveStep"][];
             context: string;
             research: string;
             criteria: string[];
@@ -741,6 +751,7 @@ export interface components {
             phase: string | null;
             plan: string | null;
             task: string | null;
+            /** Format: date-time */
             at: string | null;
         };
         CommitList: {
@@ -753,6 +764,7 @@ export interface components {
             phase: string | null;
             plan: string | null;
             task: string | null;
+            /** Format: date-time */
             at: string | null;
             patch: string;
             truncated: boolean;
@@ -896,9 +908,9 @@ export interface components {
                 kind: string | null;
                 phase: string | null;
                 plan: string | null;
+                reason: string;
                 command: string | null;
                 question: string | null;
-                reason: string;
                 ready: string[];
             } | null;
             workstreams?: {
@@ -927,6 +939,7 @@ export interface components {
             status: "running" | "completed" | "failed" | "waiting" | "cut_off" | "skipped";
             attempts: number;
             seconds: number;
+            /** Format: date-time */
             started_at: string | null;
             commit: string | null;
             failures: string[];
@@ -994,11 +1007,13 @@ export interface components {
             text: string;
             step: string;
             kind: string;
+            /** Format: date-time */
             asked_at: string | null;
             words: string;
             by: string;
             via: string;
             how: string;
+            /** Format: date-time */
             at: string | null;
         };
         RunQuestions: {
@@ -1452,6 +1467,8 @@ export interface operations {
                     depth?: "quick" | "standard" | "comprehensive";
                     model?: string;
                     budget?: string;
+                    tokens?: string;
+                    turns?: string;
                 };
             };
         };

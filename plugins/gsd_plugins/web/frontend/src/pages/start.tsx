@@ -39,7 +39,8 @@ export function StartPage(): ReactElement {
     const body: Body<"/sessions", "post"> = { project: given("project") };
     if (mode === "resume") body.resume = true;
     else body[mode] = mode === "idea" ? String(form.get("idea") ?? "") : given("idea_file");
-    for (const name of ["phases", "agent", "model", "budget"] as const) if (given(name)) body[name] = given(name);
+    for (const name of ["phases", "agent", "model", "budget", "tokens", "turns"] as const)
+      if (given(name)) body[name] = given(name);
     const depth = DEPTHS.find((one) => one === given("depth"));
     if (depth) body.depth = depth;
     setSending(true);
@@ -111,6 +112,14 @@ export function StartPage(): ReactElement {
             <label>
               Budget in dollars
               <input name="budget" inputMode="decimal" pattern="\d+(\.\d+)?" placeholder="5" />
+            </label>
+            <label>
+              Budget in tokens
+              <input name="tokens" inputMode="numeric" pattern="[1-9]\d*" placeholder="5000000" />
+            </label>
+            <label>
+              Budget in turns
+              <input name="turns" inputMode="numeric" pattern="[1-9]\d*" placeholder="500" />
             </label>
             <label>
               Phases
