@@ -10,6 +10,8 @@ import pytest
 from mcp import MCPError
 
 from gsd_core import Conflict, GsdError, NotFound, PlanningError, UserError
+from gsd_plugins.sessions import harness
+from gsd_plugins.web import server
 from gsd_plugins.web.errors import refused_by
 from tests.mcp.clients import in_memory
 from tests.web.asgi import ended_session, serving
@@ -91,3 +93,20 @@ def test_what_is_in_a_project_that_is_gone_is_refused_and_not_empty(page: str, t
             return found.status, found.data["error"]["message"]
 
     assert asyncio.run(asked()) == (409, f"the folder of the project is gone: {str(tmp_path / 'gone')!r}")
+
+
+def test_a_server_that_ends_by_itself_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(counter: int) -> bool:
+        raise OSError(f"too many open files at {counter}")
+
+    async def ended() -> None:
+        async with (
+            harness() as source,
+            server.serving(source, host="127.0.0.1", port=0, version="1") as running,
+        ):
+            running.server.on_tick = broken  # type: ignore[method-assign]
+            await asyncio.wait({running.task})
+
+    asyncio.run(ended())
+
+    assert "the dashboard has ended: OSError: too many open files at" in caplog.text

@@ -87,10 +87,12 @@ async def _serve(
             about = (running.url, Path.cwd())
             threading.Thread(target=open_in_browser, args=about, name="browser", daemon=True).start()
         ahead = asyncio.create_task(_read_ahead(running.site), name="read ahead")
+        running.task.add_done_callback(lambda _: ended.set())
         await ended.wait()
+        code = int(running.task.done())  # nobody has asked it to end
         ahead.cancel()
         await asyncio.gather(ahead, return_exceptions=True)
-    return 0
+    return code
 
 
 async def _read_ahead(site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import importlib.util
+import logging
 import socket
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from gsd_plugins.mcp import HttpApp
 
+log = logging.getLogger(__name__)
+
 TRIES = 50
 """How many ports after the wanted one are tried."""
 STOP_SECONDS = 2
@@ -35,13 +38,14 @@ MAX_CONNECTIONS = 2000
 
 @attrs.frozen(kw_only=True)
 class Running:
-    """A server that listens: its *url* with the token in the fragment, and where the token file is."""
+    """A server that listens: its *url* with the token in the fragment, and the *task* that it runs in."""
 
     url: str
     watch_url: str
     port: int
     site: Site
     server: uvicorn.Server
+    task: asyncio.Task[None]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -122,11 +126,17 @@ async def serving(
         path = write_token_file(tokens, url, number)
         stack.callback(remove_token_file, path)
         task = asyncio.create_task(server.serve(sockets=[taken]), name="web server")
+        task.add_done_callback(_report)
         stack.push_async_callback(_stop, site, server, task)
         stack.push_async_callback(site.plugins.aclose)
         stack.push_async_callback(site.panels.aclose)
         yield Running(
-            url=url, watch_url=f"{base}/#token={tokens.read}", port=number, site=site, server=server
+            url=url,
+            watch_url=f"{base}/#token={tokens.read}",
+            port=number,
+            site=site,
+            server=server,
+            task=task,
         )
 
 
@@ -140,6 +150,12 @@ def _server_class() -> type[uvicorn.Server]:
             yield
 
     return Server
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """Say why the server has ended: a run goes on without its page."""
+    if not task.cancelled() and (error := task.exception()):
+        log.error("the dashboard has ended: %s: %s", type(error).__name__, error)
 
 
 async def _stop(site: Site, server: uvicorn.Server, task: asyncio.Task[None]) -> None:
