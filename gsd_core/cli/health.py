@@ -43,6 +43,8 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     from .editing import editing
     from .project import core_folder, project_root
 
+    if yes and not repair:
+        raise click.UsageError("--yes only goes with --repair")
     options = global_options_of(ctx)
     root = project_root(options)
     done: list[tuple[Repair, bool]] = []

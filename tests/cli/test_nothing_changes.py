@@ -108,6 +108,7 @@ settings set run.depth quick -C ../new
 settings unset ''
 doctor more
 health more
+health --yes
 paths more
 completion nope
 help nope
@@ -117,6 +118,7 @@ bug-report --records -1
 attach nope
 logs nope
 rm nope
+rm s1 --ended
 ps more
 serve --port 99999
 serve --host 0.0.0.0

@@ -149,8 +149,8 @@ def attach(session: str) -> None:
 @click.option("--ended", is_flag=True, help="all sessions that have ended")
 def rm(sessions: tuple[str, ...], ended: bool) -> None:
     """Forget sessions that have ended, and what they printed; their projects are not touched."""
-    if not sessions and not ended:
-        raise click.UsageError("name a session, or use --ended")
+    if bool(sessions) == ended:
+        raise click.UsageError("name sessions, or use --ended")
     as_json = settings_of(CommandOptions).as_json
     names = dict.fromkeys(map(_own, sessions))
     removed = [_remove(name, as_json=as_json) for name in names]
