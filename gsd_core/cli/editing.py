@@ -14,9 +14,10 @@ import shlex
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
+import click
 
 from gsd_core.errors import Locked, ProjectError
 
@@ -37,13 +38,15 @@ REQUEST = "request.json"
 class Editor:
     """Edits the planning files of the project at *root* for one *command*, in its words without flags.
 
-    *directory* is that of the journal. *finished* is the edit of the same command that was interrupted.
+    *directory* is that of the journal. *finished* is the edit of the same command that was interrupted, and
+    *request* the item of the inbox with which it has asked a run that is not active any more.
     """
 
     root: Path
     directory: Path
     command: tuple[str, ...]
     finished: StoredEdit | None = None
+    request: int = 0
 
     def carry_out(self, plan: Callable[[], Edit], *, commit: bool = True) -> StoredEdit:
         """Carry out what *plan* returns, once, and return it with its commit."""
@@ -63,8 +66,8 @@ class Editor:
         edit = plan()
         if docs:
             asyncio.run(git.check_identity())
-        work = do_edit(self.root, self.directory, edit, git=git, docs=docs, command=self.command)
-        return asyncio.run(work)
+        about: dict[str, Any] = {"command": self.command, "request": self.request}
+        return asyncio.run(do_edit(self.root, self.directory, edit, git=git, docs=docs, **about))
 
 
 @contextmanager
@@ -76,10 +79,11 @@ def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
     """
     from gsd_core.git import Git
     from gsd_core.journal.lock import ProjectLock
+    from gsd_core.journal.store import Journal
     from gsd_core.run.edits import forget
     from gsd_core.run.recovery import remove_remains
 
-    from .project import core_folder
+    from .project import core_folder, journal_path, now
 
     directory = core_folder(root)
     if directory is None:
@@ -87,8 +91,40 @@ def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
     with ProjectLock(directory):
         asyncio.run(remove_remains(Git(root), directory))
         stored = _finish_first(root, directory, command)
-        yield Editor(root=root, directory=directory, command=command, finished=stored)
+        request = stored.request if stored else _asked_before(root, directory, command)
+        yield Editor(root=root, directory=directory, command=command, finished=stored, request=request)
+        if request:
+            with Journal.open(journal_path(root), clock=now) as journal:
+                journal.consumed([request])
+            (directory / REQUEST).unlink(missing_ok=True)
         forget(directory)
+
+
+def _asked_before(root: Path, directory: Path, command: tuple[str, ...]) -> int:
+    """Return the request that *command* has made of a run, if none has taken it; end here if one has."""
+    from gsd_core.journal.store import Journal
+
+    from .project import journal_path, now
+
+    if not (key := _request_of(directory, command)):
+        return 0
+    with Journal.open(journal_path(root), clock=now) as journal:
+        item, is_done = journal.find_item(key) or (0, False)
+    if is_done:
+        (directory / REQUEST).unlink(missing_ok=True)
+        warn(["done already: an earlier try has asked the run that was active, and that has done it"])
+        raise click.exceptions.Exit(0)
+    return item
+
+
+def _request_of(directory: Path, command: tuple[str, ...]) -> str:
+    """Return the key with which *command* has asked a run, and has not said so."""
+    from gsd_core.files import read_below
+
+    with suppress(OSError, ValueError):
+        stored = json.loads(read_below(directory, REQUEST))
+        return str(stored["key"]) if stored["command"] == list(command) else ""
+    return ""
 
 
 def _finish_first(root: Path, directory: Path, command: tuple[str, ...]) -> StoredEdit | None:
@@ -154,7 +190,7 @@ def ask_run(
 
     While an agent works, a change in ``.planning`` could be taken for the agent's own.
     """
-    from gsd_core.files import read_below, write_below
+    from gsd_core.files import write_below
     from gsd_core.journal.inbox import put
 
     from .project import holder_of, journal_path
@@ -163,10 +199,7 @@ def ask_run(
     if holder is None or not path.exists():
         raise
     # The same key after a kill: the request is made once.
-    key = secrets.token_hex(16)
-    with suppress(OSError, ValueError):
-        stored = json.loads(read_below(path.parent, REQUEST))
-        key = stored["key"] if stored["command"] == list(command) else key
+    key = _request_of(path.parent, command) or secrets.token_hex(16)
     text = json.dumps({"command": command, "key": key})
     write_below(path.parent, REQUEST, text.encode(), mode=0o600)
     put(path, kind, asked, by=getpass.getuser(), key=key)

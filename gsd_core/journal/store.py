@@ -347,6 +347,11 @@ class Journal:
                 for id_, kind, data, by, at in rows
             )
 
+    def find_item(self, key: str) -> tuple[int, bool] | None:
+        """Return the id of the inbox's item with this *key*, and whether it is done."""
+        rows = self._rows("SELECT id, consumed FROM inbox WHERE key = ?", (key,))
+        return (int(rows[0][0]), bool(rows[0][1])) if rows else None
+
     def consumed(self, ids: Collection[int]) -> None:
         """Mark items of the inbox as done. If a fact settles them, pass them to :meth:`append` instead."""
         with self._lock, self._transaction() as database:

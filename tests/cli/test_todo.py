@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from gsd_core.cli.project import now
 from gsd_core.journal.lock import ProjectLock
+from gsd_core.journal.store import Journal
 from tests.cli.bench import EVIL, Bench, call
 from tests.peer.reader import ask_gsd, needs_gsd
 from tests.planning.trees import make_project
@@ -123,6 +125,31 @@ def test_while_a_run_is_active_a_todo_is_a_request(root: Path) -> None:
     assert asked["asked"]
     assert [(item["kind"], item["text"]) for item in bench.inbox()] == [("todo", "Later")]
     assert not (root / ".planning/todos").exists()
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_request_that_nobody_was_told_about_is_done_once(
+    taken: bool, root: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: object) -> None:
+        raise RuntimeError("killed before it has said so")
+
+    bench.fact("run.started")
+    with ProjectLock(root / ".git" / "gsd"), monkeypatch.context() as context:
+        context.setattr("gsd_core.cli.editing.print_json", killed)
+        assert call("todo", "add", "-C", root, "Later", "--json").exit_code == 1
+    if taken:  # and done by the run, which has ended since
+        with Journal.open(bench.journal, clock=now) as journal:
+            journal.consumed([item.id for item in journal.take_inbox()])
+
+    again = call("todo", "add", "-C", root, "Later")
+
+    assert again.exit_code == 0, again.stderr
+    assert ("done already" in again.stderr) == taken
+    assert bench.inbox() == []
+    assert len([*root.glob(".planning/todos/pending/*")]) == (0 if taken else 1)
+    third = call("todo", "add", "-C", root, "Later")
+    assert (third.exit_code, "added" in third.stdout) == (0, True)
 
 
 @needs_gsd
