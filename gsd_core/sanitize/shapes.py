@@ -42,7 +42,7 @@ _REFERENCE = re.compile(
 )
 _PLACEHOLDER = re.compile(
     r"""
-    (?<![a-z])(?:examples?|sample|dummy|testing|placeholder|change[-_]?(?:me|it|this)|redacted|x{3,}|password|
+    (?<![a-z0-9])(?:examples?|sample|dummy|testing|placeholder|change[-_]?(?:me|it|this)|redacted|x{3,}|password|
     development|local|localhost|default|changeit)(?![a-z])
     | (?<![a-z0-9])(?:fake|tests?|mock|your?s?|todo|foo|bar|baz|secret|pass|passwd|pw|dev|insert|here|abc|123|
     hunter2?|token|key|user|admin|root|postgres|none|null|string|value|my|not|an?|the)(?![a-z0-9])
@@ -177,7 +177,7 @@ _TOKENS = (
     _token("Notion token", "ntn_", f"[{_WORD}]{{32,}}", alone=True),
     _token("Figma token", "figd_", f"[{_URL}]{{32,}}"),
     _token("New Relic key", "NRAK-", "[A-Z0-9]{27}"),
-    _token("crates.io token", "cio", f"[{_WORD}]{{32}}(?![{_WORD}])", alone=True, check=_looks_random),
+    _token("crates.io token", "cio", f"[{_WORD}]{{32,64}}(?![{_WORD}])", alone=True, check=_looks_random),
     _token("Databricks token", "dapi", "[0-9a-f]{32}(?:-[0-9])?", alone=True),
     _token("Databricks token", "dkea", "[0-9a-f]{32}", alone=True),
     *(
