@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Container, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ from .project_trust import (
 from .rehearsals import HINT, why_not_here
 from .run_end import Output, show_end
 from .single_steps import EXEC
-from .streams import background_output
+from .streams import background_output, finish_output
 from .variables import unread_variables
 
 NOT_CONTINUED = ("yolo", "answers", "apprise")
@@ -240,16 +240,16 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     with background_output():
         with _warnings_on_stderr():
             end = asyncio.run(run_project(request))
-        # The code says how the run ended also where its output cannot be written.
-        with suppress(OSError):
-            show_end(
-                end,
-                options.global_options,
-                budget=value_of(settings, "--max-budget-usd"),
-                asked=options.asked,
-                output=options.output,
-                in_full=options.verbosity >= 0,
-            )
+        show_end(
+            end,
+            options.global_options,
+            budget=value_of(settings, "--max-budget-usd"),
+            asked=options.asked,
+            output=options.output,
+            in_full=options.verbosity >= 0,
+        )
+    # The exit code says how the run ended, also where its output cannot be written.
+    finish_output(0)
     if options.asked and end.outcome in ("done", "gaps"):
         keep_asked(journal_path(root).parent, options.command, end.run, ())
     return end.exit

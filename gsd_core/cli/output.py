@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import IO, Any
 
 import click
@@ -131,9 +132,13 @@ def _columns(stream: IO[str]) -> int:
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Print warnings on stderr, sanitized and redacted, so that stdout stays what was asked for."""
+    """Print warnings on stderr, sanitized and redacted, so that stdout stays what was asked for.
+
+    Where they cannot be written, the command goes on.
+    """
     for line in lines:
-        print_labeled("warning", safe_text(line, multiline=False))
+        with suppress(OSError):
+            print_labeled("warning", safe_text(line, multiline=False))
 
 
 def print_labeled(label: str, text: str, *, err: bool = True) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-_CENT = Decimal("0.01")
+_CENT, _MAX_DIGITS = Decimal("0.01"), 30
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -28,6 +28,8 @@ def dollars_text(dollars: Decimal | str) -> str:
     amount = Decimal(dollars)
     if not amount:
         return "$0"
+    if not amount.is_finite() or abs(amount.adjusted()) > _MAX_DIGITS:
+        return f"${amount}"  # no amount that anybody paid, in a journal that somebody else wrote
     if abs(amount) < _CENT:
         return f"${amount.normalize():f}"
     return f"${amount.quantize(_CENT, ROUND_HALF_UP):,f}"

@@ -169,10 +169,11 @@ def parse_questions(arguments: Mapping[str, Any]) -> tuple[Question, ...]:
 
 
 def _parse_option(raw: Mapping[str, Any]) -> Option:
-    label = str(raw.get("label", ""))
+    label, description = (str(raw.get(name, "")) for name in ("label", "description"))
     return Option(
         label=label,
-        description=str(raw.get("description", "")),
+        # The tool requires one, so a model that has nothing to add repeats the label.
+        description="" if description == label else description,
         recommended="(recommended)" in label.lower(),
     )
 
