@@ -100,6 +100,9 @@ class Gsd(Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line, report an error if there is one, and exit with its code."""
         logging.getLogger("gsd_core").addHandler(logging.NullHandler())
+        # What an earlier command in the same process has traced.
+        logging.getLogger("gsd_core.plugins.trace").handlers.clear()
+        logging.getLogger("gsd_core.plugins.trace").setLevel(logging.NOTSET)
         run: Callable[..., Any] = super().main
         if not kwargs.pop("standalone_mode", True):
             return run(*args, standalone_mode=False, **kwargs)

@@ -80,7 +80,7 @@ def _set_no_color(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.color = False
 
 
-def _trace_hooks(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+def _trace_hooks(_ctx: click.Context, _: click.Parameter, value: bool) -> None:
     log = logging.getLogger("gsd_core.plugins.trace")
     if value and not log.handlers:  # it may be given on both sides of the subcommand
         from .output import LabeledHandler  # imports rich
@@ -88,9 +88,6 @@ def _trace_hooks(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         log.addHandler(LabeledHandler("hook", MAX_TRACE))
         log.setLevel(logging.DEBUG)
         log.propagate = False
-        # Also for a gsd that is called as a function.
-        ctx.find_root().call_on_close(log.handlers.clear)
-        ctx.find_root().call_on_close(lambda: log.setLevel(logging.NOTSET))
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
