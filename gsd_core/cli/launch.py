@@ -146,8 +146,11 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
     refuse_system_folder(root)
+    previous = load(options.global_options) if root.is_dir() else None
     if not options.dry_run:
-        loaded = as_left_by_people(loaded, options.global_options)
+        left = as_left_by_people(loaded, options.global_options, previous)
+        if left is not loaded:
+            loaded, previous = left, load(options.global_options)
     _check_given(options, loaded)
     if options.asked or options.resume:
         project_root(options.global_options)
@@ -158,7 +161,6 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     if options.background and str(options.idea) == "-":
         raise ConfigError("a session has no standard input to read the idea from", hint="put it into a file")
     idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
-    previous = load(options.global_options) if root.is_dir() else None
     planned = (root / ".planning" / "ROADMAP.md").exists()
     if options.resume and not planned and not (previous and previous.state.run):
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")

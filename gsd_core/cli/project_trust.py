@@ -53,7 +53,7 @@ from .commands import base_command
 from .global_options import GlobalOptions
 from .output import counted, show_all, warn
 from .plugin_loading import Loaded, names_off, with_project_as_it_is, with_trusted, without_plugins
-from .project import holder_of, is_own_journal, journal_path, load, now, open_journal
+from .project import ProjectState, holder_of, is_own_journal, journal_path, load, now, open_journal
 
 PROJECT_SETTINGS = "gsd.toml"
 AGENT_FOLDER = ".claude"
@@ -137,15 +137,16 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
     )
 
 
-def as_left_by_people(loaded: Loaded, options: GlobalOptions) -> Loaded:
+def as_left_by_people(loaded: Loaded, options: GlobalOptions, before: ProjectState | None = None) -> Loaded:
     """Return *loaded* after what a killed run's agents may not change is undone, if the project wants trust.
 
-    So nobody is asked to trust what an agent wrote and what the run would remove anyway.
+    So nobody is asked to trust what an agent wrote and what the run would remove anyway. *before* is the
+    project's state, if the caller has read it.
     """
     root = options.directory.resolve()
     if not root.is_dir() or not journal_path(root).exists():
         return loaded
-    before = load(options)
+    before = before or load(options)
     running = any(step.status == "running" for step in before.state.steps.values())
     if not running or not before.is_own or before.holder:
         return loaded
