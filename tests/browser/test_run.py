@@ -93,7 +93,8 @@ def test_a_run_is_started_answered_and_watched_to_its_end(
     expect(page.get_by_role("main")).to_contain_text("CORE-01")
     page.get_by_role("button", name="Remove").click()
     page.get_by_role("button", name="Remove from the list?").click()
-    expect(page.get_by_text("No runs yet")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Runs")).to_be_visible()
+    expect(page.locator(f"a[href='#/s/{session}']")).to_have_count(0)
 
 
 PANEL = """
