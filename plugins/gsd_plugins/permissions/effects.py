@@ -142,15 +142,16 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
         reads = any({word, word.split("-")[0]} & cloud["verbs"] for word in chosen)
         return "" if reads else " ".join(bare[:2])
     named = table()["subcommands"].get(base_name(program), frozenset())
-    if bare and bare[0] in cloud["harmless"] - named:
-        return ""
+    option = next((word for word in words if word[:2] == "--" and word in named), "")
+    if option or (bare and bare[0] in cloud["harmless"] - named):
+        return option
     targets = is_in("targets", program)
     for place, word in enumerate(bare if targets else bare[:3]):
         first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
         script = is_in("scripts", program) and first in cloud["publishing"] and (targets or place < 2)
         if word in named or (script and not cloud["checks"] & set(rest)):
             return word
-    return next((word for word in words if word[:2] == "--" and word in named), "")
+    return ""
 
 
 def _is_local(word: str) -> bool:
