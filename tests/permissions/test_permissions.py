@@ -672,6 +672,7 @@ echo "unclosed
 echo $(unclosed
 echo `unclosed
 cat >
+*|*|)find]
 """
 
 

@@ -146,11 +146,11 @@ class Shell:
                 check_address(self.findings, target.split("/")[3])
             elif operator.startswith("<") and operator not in ("<>", "<&"):
                 self.findings.object(self.paths.check_read(target))
-            elif operator[-1] != "&" or not re.fullmatch(r"\d*-?|\x03", target):
+            elif not operator.endswith("&") or not re.fullmatch(r"\d*-?|\x03", target):
                 self.findings.object(self.paths.check_write(target))
                 if target[:5] != "/dev/":
                     self.findings.add("change", f"it writes {target!r}")
-        return UNKNOWN if operator[0] == "<" else ""
+        return UNKNOWN if operator.startswith("<") else ""
 
     def assign(self, text: str, *, kept: bool = True) -> None:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
