@@ -193,13 +193,8 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
             print_line(f"  {one_line(f'{first[1]} ({listed})'.removesuffix(' ()'), 300)}", exact=True)
 
 
-command.add_command(new)
-command.add_command(info_command)
-command.add_command(check)
-command.add_command(list_known)
-command.add_command(install)
-command.add_command(uninstall)
-command.add_command(outdated)
+for subcommand in (new, info_command, check, list_known, install, uninstall, outdated):
+    command.add_command(subcommand)
 
 
 def _load_infos(ctx: click.Context) -> list[PluginInfo]:

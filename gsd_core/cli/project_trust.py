@@ -43,7 +43,7 @@ from gsd_core.settings import (
     restricted,
     toml_layer,
     trust_folder,
-    user_config,
+    user_layer,
     without,
 )
 from gsd_core.trust import KnownJournals, TrustStore, Want
@@ -304,9 +304,7 @@ def _settings(loaded: Loaded, root: Path) -> tuple[ProjectSetting, ...]:
     foreign = {info.name for info in loaded.infos if info.from_project}
     # A project's own plugin could declare all of its fields harmless.
     classes = [*CORE_SECTIONS, *(c for c in collect_settings(loaded.hooks) if c[0] not in foreign)]
-    return restricted(
-        classes, (*_layers(root), toml_layer(user_config(), str(user_config()))), foreign=foreign
-    )
+    return restricted(classes, (*_layers(root), user_layer()), foreign=foreign)
 
 
 def _program(one: LocalProgram) -> Want:
@@ -409,7 +407,7 @@ def _sandbox_settings(root: Path, set_by_project: Sequence[ProjectSetting]) -> R
     layers = [
         environment_layer(classes, os.environ),
         *(without(layer, names) for layer in _layers(root)),
-        toml_layer(user_config(), str(user_config())),
+        user_layer(),
     ]
     only = [
         attrs.evolve(
