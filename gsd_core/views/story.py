@@ -17,6 +17,7 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.usage import Usage
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
+from .log import FUNCTION_TOOLS, names_of
 
 Data: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal[
@@ -35,8 +36,6 @@ Kind: TypeAlias = Literal[
 Sign: TypeAlias = Literal["done", "failed", "question", "answer", "wait", "note"]
 
 MAX_LISTED = 5
-FUNCTION_TOOLS = "mcp__gsd__"
-"""What the Claude agent puts before the name of a step's own tool, such as ``task_done``."""
 
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "run": ("run.started", "run.opened", "run.closed", "recovered", "control.asked", "branch.switched"),
@@ -142,7 +141,7 @@ class Narrator:
     def _run_opened(self, record: Record) -> _Told:
         data = record.data
         sandbox: Data = data.get("sandbox") or {}
-        who = f"gsd {data.get('version') or '?'}, agent: {_names(data.get('agent')) or '?'}"
+        who = f"gsd {data.get('version') or '?'}, agent: {names_of(data.get('agent')) or '?'}"
         confined = sandbox.get("name") or f"none ({sandbox.get('why') or 'unknown reason'})"
         return _Told(text=f"{'resumed' if data.get('resumed') else 'started'} ({who}, sandbox: {confined})")
 
@@ -455,10 +454,6 @@ _ENDINGS = {
     "failed": "failed",
     "stopped": "was stopped",
 }
-
-
-def _names(names: str | Sequence[str] | None) -> str:
-    return names if isinstance(names, str) else ", ".join(map(str, names or ()))
 
 
 def _listed(names: Sequence[str]) -> str:
