@@ -223,13 +223,11 @@ class _Journal:
     ) -> None:
         """Show what *choose* makes of the records after number *after*."""
         last: deque[T] = deque(maxlen=self.count)
+        keep_or_show = show if self.count is None else last.append
         for record in self._records(after, facts_only):
             after = record.seq
-            item = choose(record)
-            if item is not None and self.count is None:
-                show(item)
-            elif item is not None:
-                last.append(item)
+            if (item := choose(record)) is not None:
+                keep_or_show(item)
         for item in last:
             show(item)
         while self.follow:

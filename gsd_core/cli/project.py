@@ -163,9 +163,9 @@ def journal_path(root: Path) -> Path:
     return (core_folder(root) or root / ".git" / "gsd") / JOURNAL
 
 
-def open_journal(root: Path) -> Journal:
-    """Open the journal for reading; without a run so far it is empty."""
-    return Journal.open(journal_path(root), clock=now, writable=False)
+def open_journal(root: Path, *, writable: bool = False) -> Journal:
+    """Open the journal, for reading by default; without a run so far it is empty."""
+    return Journal.open(journal_path(root), clock=now, writable=writable)
 
 
 @attrs.frozen(kw_only=True)

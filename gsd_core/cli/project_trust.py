@@ -21,7 +21,7 @@ from gsd_core.git.command import Command
 from gsd_core.git.untrusted import LocalProgram, filters_to_trust
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import MOVE_AWAY, Record
-from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.journal.store import damage_reported
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -199,7 +199,7 @@ def remember(trust: ProjectTrust) -> ProjectTrust:
     TrustStore(trust_folder()).add(trust.root, trust.wants, now())
     if any(want.kind == "journal" for want in trust.wants):
         # From now on, its content changes with each fact and each answer.
-        with Journal.open(journal_path(trust.root), clock=now) as journal:
+        with open_journal(trust.root, writable=True) as journal:
             KnownJournals(journals_folder()).add(journal, trust.root, now())
     return trust.accepted()
 

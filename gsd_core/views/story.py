@@ -58,7 +58,18 @@ _KIND_OF: Mapping[str, Kind] = {record: kind for kind, records in KINDS.items() 
 
 
 @attrs.frozen(kw_only=True)
-class Entry:
+class _Told:
+    """What a handler makes of a record."""
+
+    text: str
+    sign: Sign = "note"
+    details: tuple[str, ...] = ()
+    heading: bool = False
+    kind: Kind = "other"
+
+
+@attrs.frozen(kw_only=True)
+class Entry(_Told):
     """One thing that happened; *details* are further lines.
 
     With a *heading*, it begins the work on *step*, and its text is what the step does. *kind* is what
@@ -69,22 +80,6 @@ class Entry:
     at: datetime
     run: str
     step: str
-    kind: Kind
-    text: str
-    sign: Sign = "note"
-    details: tuple[str, ...] = ()
-    heading: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class _Told:
-    """What a handler makes of a record."""
-
-    text: str
-    sign: Sign = "note"
-    details: tuple[str, ...] = ()
-    heading: bool = False
-    kind: Kind | None = None
 
 
 _Handler: TypeAlias = Callable[[Any, Record], _Told | None]
@@ -117,17 +112,9 @@ class Narrator:
             return None
         if told is None:
             return None
-        return Entry(
-            seq=record.seq,
-            at=record.at,
-            run=record.run,
-            step=record.step,
-            kind=told.kind or kind_of(record),
-            text=told.text,
-            sign=told.sign,
-            details=told.details,
-            heading=told.heading,
-        )
+        about: dict[str, Any] = attrs.asdict(told, recurse=False)
+        about["kind"] = kind_of(record) if told.kind == "other" else told.kind
+        return Entry(seq=record.seq, at=record.at, run=record.run, step=record.step, **about)
 
     # The run
 

@@ -292,37 +292,16 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
-
-
 def _row(row: tuple[Any, ...]) -> Row:
-    names = [name.strip() for name in COLUMNS.split(",")]
-    values: dict[str, Any] = dict(zip(names, row, strict=True))
-    session = Session(
-        id=f"s{values['number']}",
-        slot=values["slot"],
-        project=Path(values["project"]),
-        command=tuple(json.loads(values["command"])),
-        state=values["state"],
-        checkpoint=values["checkpoint"],
-        reason=values["reason"],
-        run=values["run"],
-        exit=values["exit"],
-        pid=values["pid"],
-        created=datetime.fromisoformat(values["created"]),
-        started=_time(values["started"]),
-        ended=_time(values["ended"]),
-        updated=datetime.fromisoformat(values["updated"]),
-    )
-    return Row(
-        session=session,
-        folder=Path(values["folder"]),
-        runner=values["runner"],
-        runner_started=values["runner_started"],
-        pid_started=values["pid_started"],
-        boot=values["boot"],
-        control=values["control"],
-        stop_asked=bool(values["stop"]),
-        gate=values["gate"],
-    )
+    values: dict[str, Any] = dict(zip(COLUMNS.split(", "), row, strict=True))
+    values |= {
+        "id": f"s{values['number']}",
+        "project": Path(values["project"]),
+        "folder": Path(values["folder"]),
+        "command": tuple(json.loads(values["command"])),
+        "stop_asked": bool(values["stop"]),
+    }
+    for name in ("created", "started", "ended", "updated"):
+        values[name] = datetime.fromisoformat(values[name]) if values[name] else None
+    values["session"] = Session(**{field.name: values[field.name] for field in attrs.fields(Session)})
+    return Row(**{field.name: values[field.name] for field in attrs.fields(Row)})

@@ -14,7 +14,6 @@ from .sessions_api import SUMMARY
 
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
-AMOUNT: Schema = {"type": "number"}
 FLAG: Schema = {"type": "boolean"}
 TIME: Schema = {"type": "string", "format": "date-time"}
 ANY: Schema = {}
