@@ -10,7 +10,6 @@ from gsd_core.project import detail_schema, output_schema
 
 from .errors import CODES
 from .routes import Schema
-from .sessions_api import SUMMARY
 
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
@@ -245,8 +244,12 @@ def _client_message() -> Schema:
 
 def _summary() -> Schema:
     status = _printed("status")["properties"]
+    kept = (
+        *("status", "idea", "agent", "sandbox", "branch", "cost", "phases_total", "phases_complete", "plans"),
+        *("budget", "reason", "exit", "waits_for", "started_at", "last_at"),
+    )
     return obj(
-        **{name: status[name] for name in SUMMARY if name != "dollars_today"},
+        **{name: status[name] for name in kept},
         phases_planned=NUMBER,
         questions=NUMBER,
         waits_since=null(TIME),
