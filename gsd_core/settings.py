@@ -427,6 +427,11 @@ def user_config() -> Path:
     return _own_folder("config") / "config.toml"
 
 
+def user_layer() -> Layer:
+    """Return the user's own settings; raise ``ConfigError`` if they cannot be read."""
+    return toml_layer(user_config(), str(user_config()))
+
+
 def trust_folder() -> Path:
     """Return the user's own folder with the list of what they trust in projects."""
     return state_folder() / "trust"

@@ -14,7 +14,7 @@ import click
 from gsd_core import __version__
 from gsd_core.own_process import data_output, stdout_reserved
 
-from .commands import COMMAND_GROUPS, COMMANDS, OTHER_NAMES, PLUGIN_COMMANDS
+from .commands import COMMAND_GROUPS, COMMANDS, OTHER_NAMES, PLUGIN_COMMANDS, place_of
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import CONTEXT_SETTINGS, Group
 from .streams import finish_output, is_at_terminal, wants_json
@@ -33,9 +33,8 @@ class Gsd(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the subcommand *cmd_name*, built in or contributed by a plugin."""
         if cmd_name in COMMANDS:
-            entry = COMMANDS[cmd_name]
-            module = importlib.import_module(f".{entry.module}", __package__)
-            command: click.Command = getattr(module, entry.name)
+            module, name = place_of(cmd_name)
+            command: click.Command = getattr(importlib.import_module(f".{module}", __package__), name)
             return command
         from difflib import get_close_matches
 
@@ -60,7 +59,7 @@ class Gsd(Group):
         width = max(map(len, COMMANDS))
         for heading, entries in COMMAND_GROUPS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in entries.items()])
+                formatter.write_dl([(name.ljust(width), text) for name, text in entries.items()])
         with formatter.section("Sessions"):
             formatter.write_dl([(name.ljust(width), text) for name, text in PLUGIN_COMMANDS.items()])
         from importlib.metadata import entry_points  # takes as long to import as click

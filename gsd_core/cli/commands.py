@@ -8,128 +8,89 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from .global_options import GlobalOptions
 
-
-class CommandEntry(NamedTuple):
-    """A built-in subcommand: its module, its line in ``gsd --help``, and its name in the module."""
-
-    module: str
-    summary: str
-    name: str = "command"
-
-
 # The summaries repeat the first sentences of the commands' docstrings, so that `gsd --help` need not
 # import the commands; a test compares them.
-COMMAND_GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
+COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
     "Run": {
-        "demo": CommandEntry(
-            "demo", "Try gsd in a new folder, without an account: a rehearsal with a scripted model."
+        "demo": "Try gsd in a new folder, without an account: a rehearsal with a scripted model.",
+        "run": "Turn IDEA (a text file, or - for stdin) into verified, committed code.",
+        "resume": "Resume the unfinished run.",
+        "watch": "Watch the run that another process works on, or wait for one.",
+        "pause": (
+            "Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT."
         ),
-        "run": CommandEntry("run", "Turn IDEA (a text file, or - for stdin) into verified, committed code."),
-        "resume": CommandEntry("resume", "Resume the unfinished run."),
-        "watch": CommandEntry("watch", "Watch the run that another process works on, or wait for one."),
-        "pause": CommandEntry(
-            "pause",
-            "Pause the active run, if any, after its step, and write a handoff: where the work is, and TEXT.",
-        ),
-        "stop": CommandEntry("stop", "Ask the active run to stop, or SESSION, wherever its project is."),
+        "stop": "Ask the active run to stop, or SESSION, wherever its project is.",
     },
     "Do one step alone": {
-        "discuss": CommandEntry(
-            "steps", "Ask what is open about PHASE, and record the decisions.", "discuss"
-        ),
-        "plan": CommandEntry("steps", "Plan PHASE, and do nothing else.", "plan"),
-        "execute": CommandEntry(
-            "steps", "Execute the plans of PHASE that have no summary, and do nothing else.", "execute"
-        ),
-        "verify": CommandEntry("steps", "Verify PHASE again, and do nothing else.", "verify"),
-        "quick": CommandEntry(
-            "steps", "Do a small task outside of the roadmap: plan it, execute it, commit it.", "quick"
-        ),
-        "debug": CommandEntry(
-            "steps", "Find the root cause of the problem that TEXT describes, and change nothing.", "debug"
-        ),
-        "map": CommandEntry(
-            "steps", "Describe the existing code in .planning/codebase, and do nothing else.", "map_"
-        ),
-        "exec": CommandEntry(
-            "steps", "Run PROMPT, any prompt or command of the agent, as one recorded step.", "exec_"
-        ),
+        "discuss": "Ask what is open about PHASE, and record the decisions.",
+        "plan": "Plan PHASE, and do nothing else.",
+        "execute": "Execute the plans of PHASE that have no summary, and do nothing else.",
+        "verify": "Verify PHASE again, and do nothing else.",
+        "quick": "Do a small task outside of the roadmap: plan it, execute it, commit it.",
+        "debug": "Find the root cause of the problem that TEXT describes, and change nothing.",
+        "map": "Describe the existing code in .planning/codebase, and do nothing else.",
+        "exec": "Run PROMPT, any prompt or command of the agent, as one recorded step.",
     },
     "Answer questions": {
-        "questions": CommandEntry(
-            "questions", "List the open questions, each with the command that answers it."
-        ),
-        "answer": CommandEntry("answer", "Answer the question ID."),
+        "questions": "List the open questions, each with the command that answers it.",
+        "answer": "Answer the question ID.",
     },
     "See what is done and due": {
-        "status": CommandEntry("status", "Show the run's phases, current step, open questions and cost."),
-        "next": CommandEntry("next", "Show which step is due, why, and the command for it."),
-        "progress": CommandEntry(
-            "progress",
-            "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next.",
+        "status": "Show the run's phases, current step, open questions and cost.",
+        "next": "Show which step is due, why, and the command for it.",
+        "progress": (
+            "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next."
         ),
-        "log": CommandEntry("log", "Show what was done, step by step."),
-        "cost": CommandEntry(
-            "cost",
-            "Show the cost of the last run: dollars, tokens and agent calls, and what is left of the budget.",
+        "log": "Show what was done, step by step.",
+        "cost": (
+            "Show the cost of the last run: dollars, tokens and agent calls, and what is left of the budget."
         ),
-        "report": CommandEntry(
-            "report",
-            "Write a report about the last run: one HTML file without scripts that loads nothing.",
-        ),
-        "panels": CommandEntry("panels", "Show what plugins have to say about the project."),
-        "phases": CommandEntry("phases", "List the phases of the current milestone."),
-        "plans": CommandEntry("plans", "List the plans of PHASE."),
-        "gaps": CommandEntry("gaps", "Show the gaps of PHASE."),
-        "requirements": CommandEntry(
-            "requirements",
-            "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.",
+        "report": "Write a report about the last run: one HTML file without scripts that loads nothing.",
+        "panels": "Show what plugins have to say about the project.",
+        "phases": "List the phases of the current milestone.",
+        "plans": "List the plans of PHASE.",
+        "gaps": "Show the gaps of PHASE.",
+        "requirements": (
+            "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence."
         ),
     },
     "Change what is planned": {
-        "phase": CommandEntry("phase", "Add, insert or remove a phase of the roadmap."),
-        "milestone": CommandEntry("milestone", "Audit the milestone in progress, or complete it."),
-        "todo": CommandEntry("todo", "Capture, list and complete todos."),
+        "phase": "Add, insert or remove a phase of the roadmap.",
+        "milestone": "Audit the milestone in progress, or complete it.",
+        "todo": "Capture, list and complete todos.",
     },
     "Set up and check": {
-        "trust": CommandEntry("trust", "Trust the plugins, settings and commands that the project brings."),
-        "plugins": CommandEntry("plugins", "List plugins, install them, create a new one, or check one."),
-        "settings": CommandEntry("settings", "Show the settings and where they come from, or change one."),
-        "doctor": CommandEntry(
-            "doctor",
-            "Check the machine, the agent, the settings and the project, and say what to do about problems.",
+        "trust": "Trust the plugins, settings and commands that the project brings.",
+        "plugins": "List plugins, install them, create a new one, or check one.",
+        "settings": "Show the settings and where they come from, or change one.",
+        "doctor": (
+            "Check the machine, the agent, the settings and the project, and say what to do about problems."
         ),
-        "health": CommandEntry("health", "Check .planning/ and the journal, and repair some of the files."),
-        "paths": CommandEntry(
-            "paths", "Show where the journal, the logs, the settings, the caches and other files of gsd are."
-        ),
-        "completion": CommandEntry(
-            "completion", "Print the script that completes commands and options in SHELL."
-        ),
-        "help": CommandEntry("topics", "Show the help of a command, or of a topic: environment, exit-codes."),
-        "schema": CommandEntry("schema", "Print the JSON Schema of what COMMAND prints with --json."),
-        "version": CommandEntry("version", "Show the versions of gsd, Python, git and the libraries."),
-        "bug-report": CommandEntry(
-            "bug_report",
-            "Print a text for a bug report: versions, the results of gsd doctor, and the end of the log.",
+        "health": "Check .planning/ and the journal, and repair some of the files.",
+        "paths": "Show where the journal, the logs, the settings, the caches and other files of gsd are.",
+        "completion": "Print the script that completes commands and options in SHELL.",
+        "help": "Show the help of a command, or of a topic: environment, exit-codes.",
+        "schema": "Print the JSON Schema of what COMMAND prints with --json.",
+        "version": "Show the versions of gsd, Python, git and the libraries.",
+        "bug-report": (
+            "Print a text for a bug report: versions, the results of gsd doctor, and the end of the log."
         ),
     },
 }
 """The built-in subcommands under the headings of ``gsd --help``, in its order."""
 
 PLUGIN_COMMANDS: Mapping[str, str] = {
-    "ps": ("List the sessions: runs in the background, of all projects."),
+    "ps": "List the sessions: runs in the background, of all projects.",
     "attach": (
         "Show what SESSION prints, as it prints it, and pass on what you type; Ctrl-] leaves it running."
     ),
-    "logs": ("Print what SESSION printed, byte for byte."),
-    "rm": ("Forget sessions that have ended, and what they printed; their projects are not touched."),
-    "serve": ("Serve the dashboard and the MCP server of all sessions."),
-    "mcp": ("Serve MCP on standard input and output, for Claude Code and other clients."),
+    "logs": "Print what SESSION printed, byte for byte.",
+    "rm": "Forget sessions that have ended, and what they printed; their projects are not touched.",
+    "serve": "Serve the dashboard and the MCP server of all sessions.",
+    "mcp": "Serve MCP on standard input and output, for Claude Code and other clients.",
 }
 """The subcommands of built-in plugins, under "Sessions" in ``gsd --help``, which does not load plugins."""
 
@@ -148,9 +109,22 @@ OTHER_NAMES: Mapping[str, str] = {
 }
 """Names that other tools have for a command, and what to type here."""
 
-COMMANDS: Mapping[str, CommandEntry] = {
-    name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()
+COMMANDS: Mapping[str, str] = {
+    name: summary for group in COMMAND_GROUPS.values() for name, summary in group.items()
 }
+_PLACES: Mapping[str, str] = {
+    **{name: f"steps:{name}" for name in ("discuss", "plan", "execute", "verify", "quick", "debug")},
+    "map": "steps:map_",
+    "exec": "steps:exec_",
+    "help": "topics:command",
+}
+
+
+def place_of(command: str) -> tuple[str, str]:
+    """Return the module of a built-in subcommand, and its name there."""
+    module, _, name = _PLACES.get(command, f"{command.replace('-', '_')}:command").partition(":")
+    return module, name
+
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),

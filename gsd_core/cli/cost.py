@@ -65,18 +65,12 @@ def _budget(ctx: click.Context, project: ProjectState) -> Decimal | None:
 
     ``None`` also if no loaded plugin has such a setting.
     """
-    from gsd_core.settings import COMMAND_LINE, Layer
-
     from .launch import RunOptions, build_settings
     from .options import value_of
     from .plugin_loading import loaded_plugins
 
     loaded = loaded_plugins(ctx)
-    options = RunOptions(
-        global_options=global_options_of(ctx),
-        flags=Layer(origin=COMMAND_LINE, sections={}),
-        resume=True,
-    )
+    options = RunOptions(global_options=global_options_of(ctx), resume=True)
     value = value_of(build_settings(options, loaded, project), "--max-budget-usd")
     return value if isinstance(value, Decimal) else None
 

@@ -14,17 +14,17 @@ import click
 
 from gsd_core.errors import ConfigError
 from gsd_core.git import Git
-from gsd_core.machine.state import Options, Snapshot, State
+from gsd_core.machine.state import Snapshot, State
 from gsd_core.planning.model import Planning
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.workstreams import PLANNING
 from gsd_core.run.preflight import kept_idea
 from gsd_core.run.snapshot import full_snapshot, read_project, snapshot_of
 from gsd_core.run.step_types import collect_step_types
-from gsd_core.settings import Layer, RunSettings, bind_settings, resolve
+from gsd_core.settings import Layer, bind_settings, resolve
 from gsd_core.views.next import Added
 
-from .options import classes_of, parse_phases
+from .options import classes_of, lifecycle_options
 from .output import warn
 from .plugin_loading import Loaded, loaded_plugins
 from .project import ProjectState
@@ -54,8 +54,9 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
     """
     root = project.root
     planning = asyncio.run(_read(root, folder))
+    known = [phase.number for phase in planning.phases]
     if folder != PLANNING:
-        options = _options(run_settings(root, planning.config), planning)
+        options = lifecycle_options(run_settings(root, planning.config), known)
         return Current(planning=planning, snapshot=snapshot_of(planning), state=State(options=options))
     state = project.state
     typed = Layer(
@@ -66,7 +67,7 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
     settings = run_settings(root, planning.config, typed)
     if not state.unfinished:
         # A finished run says nothing about what is due now; its options were for what it did.
-        options = _options(settings, planning)
+        options = lifecycle_options(settings, known)
         state = attrs.evolve(state, options=options, lifecycle=options)
     loaded = loaded_plugins(ctx, with_trusted_ones=True)
     types = collect_step_types(loaded.hooks)
@@ -114,14 +115,3 @@ async def _read(root: Path, folder: str) -> Planning:
     if await git.is_repository():
         return await read_project(root, git, folder)
     return read_planning(root, folder)
-
-
-def _options(run: RunSettings, planning: Planning) -> Options:
-    """Return the options that a run would have, from the settings files and the environment."""
-    known = [phase.number for phase in planning.phases]
-    return Options(
-        phases=parse_phases(run.only or run.phases, known),
-        skip_verify=run.skip_verify,
-        skip_discuss=run.skip_discuss,
-        gap_rounds=run.gap_rounds,
-    )

@@ -79,11 +79,10 @@ def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
     """
     from gsd_core.git import Git
     from gsd_core.journal.lock import ProjectLock
-    from gsd_core.journal.store import Journal
     from gsd_core.run.edits import forget
     from gsd_core.run.recovery import remove_remains
 
-    from .project import core_folder, journal_path, now
+    from .project import core_folder, open_journal
 
     directory = core_folder(root)
     if directory is None:
@@ -94,7 +93,7 @@ def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
         request = stored.request if stored else _asked_before(root, directory, command)
         yield Editor(root=root, directory=directory, command=command, finished=stored, request=request)
         if request:
-            with Journal.open(journal_path(root), clock=now) as journal:
+            with open_journal(root, writable=True) as journal:
                 journal.consumed([request])
             (directory / REQUEST).unlink(missing_ok=True)
         forget(directory)
@@ -102,13 +101,12 @@ def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
 
 def _asked_before(root: Path, directory: Path, command: tuple[str, ...]) -> int:
     """Return the request that *command* has made of a run, if none has taken it; end here if one has."""
-    from gsd_core.journal.store import Journal
 
-    from .project import journal_path, now
+    from .project import open_journal
 
     if not (key := _request_of(directory, command)):
         return 0
-    with Journal.open(journal_path(root), clock=now) as journal:
+    with open_journal(root, writable=True) as journal:
         item, is_done = journal.find_item(key) or (0, False)
     if is_done:
         (directory / REQUEST).unlink(missing_ok=True)
@@ -129,16 +127,15 @@ def _request_of(directory: Path, command: tuple[str, ...]) -> str:
 
 def _finish_first(root: Path, directory: Path, command: tuple[str, ...]) -> StoredEdit | None:
     """Finish what is stored; return it if *command* had asked for it, else say so."""
-    from gsd_core.journal.store import Journal
     from gsd_core.run.edits import finish_edit, forget
 
-    from .project import journal_path, now
+    from .project import open_journal
 
     stored = asyncio.run(finish_edit(root, directory))
     if stored is None or (command and stored.command == command):
         return stored
     if stored.request:
-        with Journal.open(journal_path(root), clock=now) as journal:
+        with open_journal(root, writable=True) as journal:
             journal.consumed([stored.request])
     warn([f"finished first: {stored.label}, which was interrupted"])
     forget(directory)

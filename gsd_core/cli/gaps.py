@@ -74,7 +74,6 @@ def command(
     from gsd_core.hookspecs import gsd_find_gaps
     from gsd_core.planning.survey import survey
     from gsd_core.plugins.loading import detectors_left_out
-    from gsd_core.settings import COMMAND_LINE, Layer
     from gsd_core.views.planning import gaps_json
 
     from .launch import RunOptions
@@ -89,10 +88,7 @@ def command(
         # The commands change files, which would start them again and again.
         raise click.UsageError("--watch and --run-checks cannot be combined", ctx)
     root = planned_root(global_options_of(ctx))
-    options = RunOptions(
-        global_options=attrs.evolve(global_options_of(ctx), directory=root),
-        flags=Layer(origin=COMMAND_LINE, sections={}),
-    )
+    options = RunOptions(global_options=attrs.evolve(global_options_of(ctx), directory=root))
     view = survey(root).view(phase)
     admitted: _Admitted | None = None
     if not read_only:

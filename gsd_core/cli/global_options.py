@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,57 +91,50 @@ def _trace_hooks(_ctx: click.Context, _: click.Parameter, value: bool) -> None:
         log.propagate = False
 
 
+_option = partial(click.option, expose_value=False)
+# Before the plugins are loaded, and before --help, which shows their commands.
+_eager = partial(_option, is_eager=True)
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
+    _eager(
         "-C",
         "directory",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        expose_value=False,
-        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_set_directory,
         help="project folder (default: the current folder)",
     ),
-    click.option(
+    _eager(
         "-p",
         "plugins",
         multiple=True,
         metavar="NAME",
-        expose_value=False,
-        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugins,
         help="also load this plugin; no:NAME leaves one out (repeatable)",
     ),
-    click.option(
+    _eager(
         "--plugins-dir",
         "plugin_dirs",
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="DIR",
-        expose_value=False,
-        is_eager=True,  # before --help, which shows the commands of these plugins
         callback=_add_plugin_dirs,
         help="load the plugins in this folder (repeatable)",
     ),
-    click.option(
+    _eager(
         "--trace-hooks",
         is_flag=True,
-        expose_value=False,
-        is_eager=True,  # before plugins are loaded
         callback=_trace_hooks,
         help="show each call of a plugin's hook, its duration and its result on stderr",
     ),
-    click.option(
+    _option(
         "--no-color",
         is_flag=True,
-        expose_value=False,
         callback=_set_no_color,
         help="print without colors, as if NO_COLOR were set",
     ),
-    click.option(
+    _option(
         "--plain",
         is_flag=True,
-        expose_value=False,
         callback=_set_plain,
         help="print lines only: no colors, no live view, no menus",
     ),

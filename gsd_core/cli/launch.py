@@ -44,6 +44,7 @@ from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.snapshot import merge_config
 from gsd_core.sanitize import one_line, register_secrets
 from gsd_core.settings import (
+    COMMAND_LINE,
     Layer,
     RunSettings,
     Settings,
@@ -51,8 +52,7 @@ from gsd_core.settings import (
     environment_layer,
     is_rehearsal,
     resolve,
-    toml_layer,
-    user_config,
+    user_layer,
     without,
 )
 from gsd_core.trust import labels
@@ -63,9 +63,9 @@ from .budgets import check_limits, without_limit
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
 from .global_options import GlobalOptions
-from .options import classes_of, origin_of, parse_phases, value_of
+from .options import classes_of, lifecycle_options, origin_of, value_of
 from .output import LabeledHandler, counted, print_json, warn
-from .plugin_loading import Loaded, check_loaded, findings_of, tolerated_sections, unused_sections
+from .plugin_loading import Loaded, check_loaded, findings_of, resolved, unused_sections
 from .project import (
     REHEARSAL_AGENTS,
     ProjectState,
@@ -122,7 +122,7 @@ class RunOptions:
     """
 
     global_options: GlobalOptions
-    flags: Layer
+    flags: Layer = Layer(origin=COMMAND_LINE, sections={})
     idea: Path | None = None
     resume: bool = False
     trust: bool = False
@@ -346,15 +346,13 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         environment_layer(classes, os.environ),
         _previous_layer(_continued(options, previous)),
         *project_layers(loaded, options.root),
-        toml_layer(user_config(), str(user_config())),
+        user_layer(),
     ]
     # Two ways to choose phases: what is nearer replaces both.
     nearest = next((layer for layer in layers if RANGE & {*layer.sections.get("run", ())}), None)
     others = {f"run.{name}" for name in RANGE}
     layers = [layer if layer is nearest else without(layer, others) for layer in layers]
-    settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
-    register_secrets(settings.secrets())
-    return settings
+    return resolved(loaded, layers)
 
 
 def _check_given(options: RunOptions, loaded: Loaded) -> None:
@@ -433,12 +431,7 @@ def _machine_options(root: Path, settings: Settings, known: Sequence[str] | None
         raise ConfigError("--phases and --only cannot be combined", hint="pass only one of them")
     if known is None:
         known = [phase.number for phase in read_planning(root).phases] if root.is_dir() else []
-    return Options(
-        phases=parse_phases(run.only or run.phases, known),
-        skip_verify=run.skip_verify,
-        skip_discuss=run.skip_discuss,
-        gap_rounds=run.gap_rounds,
-    )
+    return lifecycle_options(run, known)
 
 
 # Checks and confirmations.

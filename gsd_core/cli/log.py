@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 import click
@@ -24,7 +23,6 @@ from gsd_core.sanitize import one_line
 from .global_options import global_options_of, gsd_command
 from .output import (
     ASCII_SIGNS,
-    OutputConsole,
     can_show,
     console,
     json_flag,
@@ -144,30 +142,12 @@ def command(
             return
         is_empty = False  # also if the reader closes the pager early
         with paged(wanted=not (no_pager or follow), project=journal.root) as stream:
-            is_empty = _print_text(journal, wanted, _Printer(stream_console(stream)))
+            is_empty = _print_text(journal, wanted, _Printer(console(stream)))
         if is_empty and not follow:
             is_filtered = wanted != _Filter() or count == 0
             print_line(
                 "nothing in the log matches" if is_filtered else "no run yet in this project, so no log"
             )
-
-
-def stream_console(stream: IO[str]) -> Console:
-    """Return a console for stdout, or for the *stream* of a pager that shows it."""
-    own = console()
-    if stream is sys.stdout:
-        return own
-    width, colors = own.width, not own.no_color and own.is_terminal
-    return OutputConsole(
-        file=stream,
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        no_color=not colors,
-        force_terminal=True,
-        color_system="auto" if colors else None,
-    )
 
 
 def _is_part(step: str, wanted: str) -> bool:
@@ -243,13 +223,11 @@ class _Journal:
     ) -> None:
         """Show what *choose* makes of the records after number *after*."""
         last: deque[T] = deque(maxlen=self.count)
+        keep_or_show = show if self.count is None else last.append
         for record in self._records(after, facts_only):
             after = record.seq
-            item = choose(record)
-            if item is not None and self.count is None:
-                show(item)
-            elif item is not None:
-                last.append(item)
+            if (item := choose(record)) is not None:
+                keep_or_show(item)
         for item in last:
             show(item)
         while self.follow:

@@ -33,13 +33,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
 
     It is .planning/vX.Y-MILESTONE-AUDIT.md. Exits with the code for gaps if a requirement is not met.
     """
-    start(
-        ctx,
-        None,
-        resume=False,
-        given=given,
-        asked=lambda options: {f"audit/{_planning(options).milestone}": "gsd milestone audit"},
-    )
+    start(ctx, given, lambda options: {f"audit/{_planning(options).milestone}": "gsd milestone audit"})
 
 
 @gsd_command("complete", last=start_options, cls=StepCommand)
@@ -61,7 +55,7 @@ def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
         return {f"close/{planning.milestone}": words}
 
     # Not the words: `gsd next` names the command without them.
-    start(ctx, None, resume=False, given=given, asked=asked)
+    start(ctx, given, asked)
 
 
 for subcommand in (audit, complete):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args, get_origin
 
 import attrs
 import click
@@ -18,12 +18,15 @@ from click.core import ParameterSource
 from gsd_core.errors import ConfigError
 from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, Settings
+from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, RunSettings, Settings
 
 from .editing import finish_interrupted
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .plugin_loading import Loaded, loaded_plugins
+
+if TYPE_CHECKING:
+    from gsd_core.machine.state import Options
 
 SettingsClasses: TypeAlias = Sequence[tuple[str, type[Any]]]
 """Settings classes with their sections."""
@@ -167,6 +170,18 @@ def _help(attribute: attrs.Attribute[Any]) -> str:
         names = cast("tuple[object, ...]", default)
         return f"{text} (default: {', '.join(map(str, names))})"
     return text
+
+
+def lifecycle_options(run: RunSettings, known: Sequence[str]) -> Options:
+    """Return what the machine needs to know of the settings of a run; *known* are the project's phases."""
+    from gsd_core.machine.state import Options
+
+    return Options(
+        phases=parse_phases(run.only or run.phases, known),
+        skip_verify=run.skip_verify,
+        skip_discuss=run.skip_discuss,
+        gap_rounds=run.gap_rounds,
+    )
 
 
 _RANGE_HINT = "write phases like 1-3,5,7.1"

@@ -218,18 +218,21 @@ class OutputConsole(Console):
         raise BrokenPipeError
 
 
-def console() -> Console:
-    """Return a console for stdout. NO_COLOR overrides FORCE_COLOR; only a terminal limits the width."""
+def console(stream: IO[str] | None = None) -> Console:
+    """Return a console for stdout, or for the *stream* of a pager that shows it on the same terminal.
+
+    NO_COLOR overrides FORCE_COLOR; only a terminal limits the width.
+    """
     no_color = bool(os.environ.get("NO_COLOR"))
     terminal = sys.stdout.isatty()
     return OutputConsole(
-        file=sys.stdout,
+        file=stream or sys.stdout,
         width=None if terminal else PIPE_WIDTH,
         highlight=False,
         markup=False,
         emoji=False,
         no_color=no_color,
-        force_terminal=terminal if no_color else None,
+        force_terminal=terminal if no_color or stream not in (None, sys.stdout) else None,
         color_system=None if no_color else "auto",
     )
 

@@ -42,17 +42,15 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
     The next plan or execution gets it as context, with gsd or with GSD's own commands.
     """
     from gsd_core.planning.handoff import plan_handoff
-    from gsd_core.processes import refuse_agents
 
     from .editing import editing
-    from .project import core_folder, holder_of, planned_root
+    from .project import core_folder, planned_root, refuse_agents_at
 
     options = global_options_of(ctx)
     root = planned_root(options)
     if core_folder(root) is None:
         raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
-    holder = holder_of(root)
-    refuse_agents("pause a run", run_pid=holder.pid if holder else None)
+    holder = refuse_agents_at(root, "pause a run")
     if holder:
         _stop(root, holder, options, now=now)
     with editing(root, ("pause", *text)) as editor:

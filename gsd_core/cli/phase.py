@@ -124,15 +124,13 @@ def _number(text: str) -> str:
 
 def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: bool) -> None:
     from gsd_core.planning.phase_edit import plan_addition
-    from gsd_core.processes import refuse_agents
     from gsd_core.run.edits import worked_on
 
     from .editing import ask_run, editing
-    from .project import holder_of, load, planned_root
+    from .project import load, planned_root, refuse_agents_at
 
     root = planned_root(options)
-    holder = holder_of(root)
-    refuse_agents("change the phases", run_pid=holder.pid if holder else None)
+    refuse_agents_at(root, "change the phases")
     asked = {"name": name, "after": after, "goal": goal}
     words = ("phase", *(["insert", after] if after else ["add"]), name, *(["--goal", goal] if goal else []))
     try:

@@ -25,8 +25,7 @@ from gsd_core.settings import (
     bind_settings,
     environment_layer,
     resolve,
-    toml_layer,
-    user_config,
+    user_layer,
 )
 
 from .global_options import GlobalOptions, global_options_of
@@ -84,7 +83,7 @@ def choose_plugins(options: GlobalOptions) -> Choice:
     """Return which plugins the command line, the environment and the user's own settings ask for."""
     layers = [environment_layer([("plugins", PluginSettings)], os.environ)]
     with suppress(ConfigError):  # the command reports settings that cannot be read
-        layers.append(toml_layer(user_config(), str(user_config())))
+        layers.append(user_layer())
     return Choice.of(
         os.environ,
         named=options.plugins,
@@ -168,29 +167,31 @@ def bound_settings(loaded: Loaded, options: CommandOptions | None = None) -> Gen
     *options* are what ``settings_of(CommandOptions)`` returns.
     The project's files do not count: whether they are trusted is decided when a run starts.
     """
-    from gsd_core.sanitize import register_secrets
-
     from .options import classes_of
 
     with stdout_reserved():
         classes = classes_of(loaded)
-    layers = [environment_layer(classes, os.environ), toml_layer(user_config(), str(user_config()))]
-    settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
-    register_secrets(settings.secrets())
+    settings = resolved(loaded, [environment_layer(classes, os.environ), user_layer()])
     with bind_settings({**settings.values, **({CommandOptions: options} if options else {})}):
         yield
 
 
-def tolerated_sections(loaded: Loaded) -> list[str]:
-    """Return the sections that the settings may have without effect.
+def resolved(loaded: Loaded, layers: Sequence[Layer]) -> Settings:
+    """Return the settings of the core and the plugins; secrets among them are redacted from now on.
 
-    They belong to plugins that are found but not loaded, or that are known and not installed.
+    They may have sections of plugins that are found but not loaded, or that are known and not installed.
     """
     from gsd_core.plugins.index import known_plugins
+    from gsd_core.sanitize import register_secrets
+
+    from .options import classes_of
 
     found = {info.name: info.status for info in loaded.infos}
     not_loaded = [name for name, status in found.items() if status != "active"]
-    return [*not_loaded, *(known.name for known in known_plugins() if known.name not in found)]
+    tolerated = [*not_loaded, *(known.name for known in known_plugins() if known.name not in found)]
+    settings = resolve(classes_of(loaded), layers, tolerated=tolerated)
+    register_secrets(settings.secrets())
+    return settings
 
 
 def unused_sections(loaded: Loaded, settings: Settings) -> Iterator[str]:

@@ -26,7 +26,6 @@ from gsd_core.plugins.discovery import ENTRY_POINT_GROUP
 from gsd_core.plugins.index import known_plugins, packages_by_name
 from gsd_core.plugins.validation import nearest
 from gsd_core.processes import refuse_agents
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .help import Command, examples
 from .output import json_flag, print_json, print_labeled, print_line, print_table, warn
@@ -148,7 +147,7 @@ def list_known(as_json: bool) -> None:
             }
             for known, version in rows
         ]
-        print_json({"schema_version": SCHEMA_VERSION, "plugins": data})
+        print_json({"plugins": data})
         return
     table = [
         (
@@ -243,7 +242,7 @@ def outdated(no_index: bool, find_links: tuple[str, ...], as_json: bool) -> None
             {"package": row["name"], "version": row["version"], "latest": row.get("latest_version")}
             for row in found
         ]
-        print_json({"schema_version": SCHEMA_VERSION, "outdated": data})
+        print_json({"outdated": data})
     elif found:
         table = [(row["name"], row["version"], row.get("latest_version", "")) for row in found]
         print_table(("package", "installed", "latest"), table, {})

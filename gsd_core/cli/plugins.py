@@ -14,7 +14,6 @@ from rich.text import Text
 from gsd_core.errors import ConfigError, GsdError
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.sanitize import one_line, safe_text
-from gsd_core.views.status import SCHEMA_VERSION
 
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command, Group, examples
@@ -64,7 +63,7 @@ def command(ctx: click.Context, hook: str, as_json: bool) -> None:
     failures = _last_failures(global_options_of(ctx))
     if as_json:
         rows = [_info_data(info, failures.get(info.name, ())) for info in infos]
-        print_json({"schema_version": SCHEMA_VERSION, "plugins": rows})
+        print_json({"plugins": rows})
         return
     print_table(COLUMNS, [_info_cells(info) for info in infos], {})
     for info in infos:
@@ -120,8 +119,7 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     plugin and calls its hooks, in a separate process and in an empty project. The exit code is 1 if a rule
     is broken.
     """
-    from gsd_core.testing.check import SCHEMA_VERSION as CHECK_SCHEMA_VERSION
-    from gsd_core.testing.check import check_plugin, find_target
+    from gsd_core.testing.check import SCHEMA_VERSION, check_plugin, find_target
 
     from .commands import COMMANDS
 
@@ -139,7 +137,7 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
             for result in results
         ]
         about = {"plugin": found.name, "kind": found.kind, "ok": not broken, "rules": rules}
-        print_json({"schema_version": CHECK_SCHEMA_VERSION, **about})
+        print_json({"schema_version": SCHEMA_VERSION, **about})
     else:
         _print_check_table(found, results)
     ctx.exit(int(broken))
@@ -178,7 +176,7 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
     data: dict[str, Any] = _info_data(found, _last_failures(options).get(name, ()))
     data |= _contributions(loaded, found, settings)
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, **data})
+        print_json(data)
         return
     for label, value in data.items():
         rows: list[Any] = data[label] if isinstance(value, list) else []
@@ -193,13 +191,8 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
             print_line(f"  {one_line(f'{first[1]} ({listed})'.removesuffix(' ()'), 300)}", exact=True)
 
 
-command.add_command(new)
-command.add_command(info_command)
-command.add_command(check)
-command.add_command(list_known)
-command.add_command(install)
-command.add_command(uninstall)
-command.add_command(outdated)
+for subcommand in (new, info_command, check, list_known, install, uninstall, outdated):
+    command.add_command(subcommand)
 
 
 def _load_infos(ctx: click.Context) -> list[PluginInfo]:

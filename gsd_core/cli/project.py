@@ -19,6 +19,7 @@ from gsd_core.journal.inbox import answers_in
 from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.state import State
+from gsd_core.processes import refuse_agents
 from gsd_core.run.last_run import LastRun, read_last_run
 from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import first_line
@@ -162,9 +163,9 @@ def journal_path(root: Path) -> Path:
     return (core_folder(root) or root / ".git" / "gsd") / JOURNAL
 
 
-def open_journal(root: Path) -> Journal:
-    """Open the journal for reading; without a run so far it is empty."""
-    return Journal.open(journal_path(root), clock=now, writable=False)
+def open_journal(root: Path, *, writable: bool = False) -> Journal:
+    """Open the journal, for reading by default; without a run so far it is empty."""
+    return Journal.open(journal_path(root), clock=now, writable=writable)
 
 
 @attrs.frozen(kw_only=True)
@@ -217,6 +218,13 @@ def holder_of(root: Path) -> Holder | None:
     folder = core_folder(root)
     held = owner(folder) if folder else None
     return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
+
+
+def refuse_agents_at(root: Path, what: str) -> Holder | None:
+    """Return the process that runs in the project now, if any; raise ``UserError`` for its agents."""
+    holder = holder_of(root)
+    refuse_agents(what, run_pid=holder.pid if holder else None)
+    return holder
 
 
 def notes_of(root: Path, workstream: str = "") -> list[str]:

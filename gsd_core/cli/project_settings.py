@@ -20,23 +20,19 @@ def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None)
     Of the project's files only what *loaded* admits counts. Secrets among the values are redacted from now
     on. Raises ``ConfigError`` with all that is wrong.
     """
-    from gsd_core.sanitize import register_secrets
-    from gsd_core.settings import environment_layer, resolve, toml_layer, user_config
+    from gsd_core.settings import environment_layer, user_layer
 
     from .options import classes_of
-    from .plugin_loading import tolerated_sections
+    from .plugin_loading import resolved
     from .project_trust import project_layers
 
-    classes = classes_of(loaded)
     layers = [
-        environment_layer(classes, os.environ),
+        environment_layer(classes_of(loaded), os.environ),
         *([typed] if typed else []),
         *project_layers(loaded, root),
-        toml_layer(user_config(), str(user_config())),
+        user_layer(),
     ]
-    settings = resolve(classes, layers, tolerated=tolerated_sections(loaded))
-    register_secrets(settings.secrets())
-    return settings
+    return resolved(loaded, layers)
 
 
 def settings_that_count(loaded: Loaded, root: Path) -> tuple[Loaded, Settings, tuple[str, ...]]:
@@ -68,13 +64,13 @@ def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = No
         planning_layer,
         resolve,
         toml_layer,
-        user_config,
+        user_layer,
     )
 
     classes = (("run", RunSettings),)
     files = (
         toml_layer(root / "gsd.toml", "gsd.toml", inside=root),
-        toml_layer(user_config(), str(user_config())),
+        user_layer(),
     )
     # The sections of plugins are not checked, because no plugin is loaded.
     layers = [

@@ -21,7 +21,7 @@ from gsd_core.git.command import Command
 from gsd_core.git.untrusted import LocalProgram, filters_to_trust
 from gsd_core.journal.codec import structure
 from gsd_core.journal.schema import MOVE_AWAY, Record
-from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.journal.store import damage_reported
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -43,7 +43,7 @@ from gsd_core.settings import (
     restricted,
     toml_layer,
     trust_folder,
-    user_config,
+    user_layer,
     without,
 )
 from gsd_core.trust import KnownJournals, TrustStore, Want
@@ -199,7 +199,7 @@ def remember(trust: ProjectTrust) -> ProjectTrust:
     TrustStore(trust_folder()).add(trust.root, trust.wants, now())
     if any(want.kind == "journal" for want in trust.wants):
         # From now on, its content changes with each fact and each answer.
-        with Journal.open(journal_path(trust.root), clock=now) as journal:
+        with open_journal(trust.root, writable=True) as journal:
             KnownJournals(journals_folder()).add(journal, trust.root, now())
     return trust.accepted()
 
@@ -304,9 +304,7 @@ def _settings(loaded: Loaded, root: Path) -> tuple[ProjectSetting, ...]:
     foreign = {info.name for info in loaded.infos if info.from_project}
     # A project's own plugin could declare all of its fields harmless.
     classes = [*CORE_SECTIONS, *(c for c in collect_settings(loaded.hooks) if c[0] not in foreign)]
-    return restricted(
-        classes, (*_layers(root), toml_layer(user_config(), str(user_config()))), foreign=foreign
-    )
+    return restricted(classes, (*_layers(root), user_layer()), foreign=foreign)
 
 
 def _program(one: LocalProgram) -> Want:
@@ -409,7 +407,7 @@ def _sandbox_settings(root: Path, set_by_project: Sequence[ProjectSetting]) -> R
     layers = [
         environment_layer(classes, os.environ),
         *(without(layer, names) for layer in _layers(root)),
-        toml_layer(user_config(), str(user_config())),
+        user_layer(),
     ]
     only = [
         attrs.evolve(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,25 +132,16 @@ async def _commits(git: object, summary: RunSummary) -> tuple[ReportedCommit, ..
 
 def _write(path: Path, page: str) -> None:
     """Replace an earlier report at once, so that a full disk leaves it as it is; nothing else is replaced."""
+    from gsd_core.files import write_below
+
     if path.is_dir():
         raise UserError(f"{str(path)!r} is a folder", hint="name a file: gsd report -o FILE")
-    draft = ""
     try:
         if path.exists() and not path.is_symlink() and not _is_report(path):
             hint = "name another file, or print the report with: gsd report -o -"
             raise UserError(f"{str(path)!r} exists, and is not a report of gsd", hint=hint)
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(page)
-        # As new as a file that the user creates: mkstemp lets nobody else read it.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(draft).chmod(0o666 & ~mask)
-        Path(draft).replace(path)
+        write_below(path.parent, path.name, page.encode())
     except OSError as error:
-        if draft:
-            with suppress(OSError):
-                Path(draft).unlink()
         message = f"cannot write the report to {str(path)!r}: {error.strerror or error}"
         raise UserError(message, hint="name another file: gsd report -o FILE") from error
 

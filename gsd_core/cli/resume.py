@@ -29,4 +29,4 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     from .project import notes_of, project_root
 
     warn(notes_of(project_root(global_options_of(ctx))))
-    start(ctx, None, resume=True, given=given)
+    start(ctx, given, resume=True)

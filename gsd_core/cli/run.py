@@ -95,7 +95,7 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
         if not has_project(global_options_of(ctx)):
             lead_on(ctx)
             return
-    start(ctx, idea, resume=False, given=given)
+    start(ctx, given, idea=idea)
 
 
 def _typed(ctx: click.Context) -> bool:
@@ -105,12 +105,12 @@ def _typed(ctx: click.Context) -> bool:
 
 def start(
     ctx: click.Context,
-    idea: Path | None,
-    *,
-    resume: bool,
-    given: dict[str, Any],
+    given: Mapping[str, Any],
     asked: Callable[[GlobalOptions], Mapping[str, str]] | None = None,
     words: Sequence[object] = (),
+    *,
+    idea: Path | None = None,
+    resume: bool = False,
 ) -> None:
     """Start or resume a run as the command line asks, and exit with the run's code.
 

@@ -34,8 +34,7 @@ def discuss(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
 
     TEXT says what you want to discuss. Decisions are added to those that the phase's CONTEXT.md has.
     """
-    asked = partial(discuss_step, phase=phase, words=text)
-    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase), text))
+    start(ctx, given, partial(discuss_step, phase=phase, words=text), (normal_phase(phase), text))
 
 
 @gsd_command(
@@ -53,8 +52,7 @@ def plan(ctx: click.Context, /, phase: str, gaps: bool, **given: Any) -> None:
 
     An unfinished run stays where it is; 'gsd resume' continues it with these plans.
     """
-    asked = partial(plan_steps, phase=phase, gaps=gaps)
-    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase), gaps))
+    start(ctx, given, partial(plan_steps, phase=phase, gaps=gaps), (normal_phase(phase), gaps))
 
 
 @gsd_command("execute", "gsd execute 2", "gsd execute 2 --dry-run", last=start_options, cls=StepCommand)
@@ -64,8 +62,7 @@ def execute(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
     """
-    asked = partial(execute_steps, phase=phase)
-    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase),))
+    start(ctx, given, partial(execute_steps, phase=phase), (normal_phase(phase),))
 
 
 @gsd_command(
@@ -77,8 +74,7 @@ def verify(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     What a person checked before and passed is not asked again. An unfinished run stays where it is.
     """
-    asked = partial(verify_step, phase=phase)
-    start(ctx, None, resume=False, given=given, asked=asked, words=(normal_phase(phase),))
+    start(ctx, given, partial(verify_step, phase=phase), (normal_phase(phase),))
 
 
 @gsd_command("debug", "gsd debug 'the list is empty after a restart'", last=start_options, cls=StepCommand)
@@ -88,7 +84,7 @@ def debug(ctx: click.Context, /, text: str, **given: Any) -> None:
 
     The result is a file in .planning/debug/, with symptoms, evidence, root cause and a suggested fix.
     """
-    start(ctx, None, resume=False, given=given, asked=partial(debug_step, words=text), words=(text,))
+    start(ctx, given, partial(debug_step, words=text), (text,))
 
 
 @gsd_command(
@@ -107,8 +103,7 @@ def quick(ctx: click.Context, /, text: tuple[str, ...], full: bool, **given: Any
     question, the same command continues.
     """
     words = " ".join(text)
-    asked = partial(quick_step, words=words, full=full)
-    start(ctx, None, resume=False, given=given, asked=asked, words=(words, full))
+    start(ctx, given, partial(quick_step, words=words, full=full), (words, full))
 
 
 @gsd_command("map", "gsd map", last=start_options, cls=StepCommand)
@@ -118,7 +113,7 @@ def map_(ctx: click.Context, /, **given: Any) -> None:
     An existing description is replaced. Later plans, executions and verifications get what it says about
     tests, conventions and modules.
     """
-    start(ctx, None, resume=False, given=given, asked=survey_step)
+    start(ctx, given, survey_step)
 
 
 @gsd_command(
@@ -138,5 +133,4 @@ def exec_(ctx: click.Context, /, prompt: str, name: str | None, **given: Any) ->
     The agent has your own settings, tools and commands, and may change the project, including .planning/ and
     commits. Its answer is printed. After a crash or an answered question, the same command continues.
     """
-    asked = partial(exec_step, prompt=prompt, name=name)
-    start(ctx, None, resume=False, given=given, asked=asked, words=(prompt, name))
+    start(ctx, given, partial(exec_step, prompt=prompt, name=name), (prompt, name))

@@ -56,13 +56,11 @@ def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
 
 def _stop_run(options: GlobalOptions, *, as_json: bool) -> None:
     from gsd_core.journal.inbox import put
-    from gsd_core.processes import refuse_agents
 
-    from .project import holder_of, journal_path, project_root
+    from .project import journal_path, project_root, refuse_agents_at
 
     root = project_root(options)
-    holder = holder_of(root)
-    refuse_agents("stop a run", run_pid=holder.pid if holder else None)
+    holder = refuse_agents_at(root, "stop a run")
     if holder:
         # The key names this process, so asking twice is one request, and it cannot stop a later run.
         key = f"stop {holder.pid} {holder.host} {holder.since}"

@@ -73,15 +73,13 @@ for subcommand in (add, list_command, done):
 def _edit(options: GlobalOptions, asked: dict[str, str], words: tuple[str, ...], *, as_json: bool) -> None:
     from gsd_core.planning.todos import plan_todo
     from gsd_core.planning.workstreams import refuse_workstream
-    from gsd_core.processes import refuse_agents
 
     from .editing import ask_run, editing
-    from .project import holder_of, now, planned_root
+    from .project import now, planned_root, refuse_agents_at
 
     root = planned_root(options)
     refuse_workstream(root)
-    holder = holder_of(root)
-    refuse_agents("change the todos", run_pid=holder.pid if holder else None)
+    refuse_agents_at(root, "change the todos")
     try:
         with editing(root, words) as editor:
             done = editor.carry_out(lambda: plan_todo(root, asked, at=now()))

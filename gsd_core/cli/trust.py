@@ -25,12 +25,11 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
     They are listed, and you are asked once at the terminal. Trust is remembered by content, outside of the
     project: another clone of the same content is trusted too, and after any change you are asked again.
     """
-    from gsd_core.processes import refuse_agents
     from gsd_core.settings import trust_folder
     from gsd_core.trust import TrustStore
 
     from .plugin_loading import loaded_plugins
-    from .project import holder_of, project_root
+    from .project import project_root, refuse_agents_at
     from .project_trust import as_left_by_people, ask, examine, refuse_untrusted, remember
 
     if show and revoke:
@@ -39,8 +38,7 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
     root = project_root(options)
     loaded = loaded_plugins(ctx)
     if not show:
-        holder = holder_of(root)
-        refuse_agents("trust a project", run_pid=holder.pid if holder else None)
+        refuse_agents_at(root, "trust a project")
         loaded = as_left_by_people(loaded, options)
     trust = examine(loaded, root)
     done = ""

@@ -68,7 +68,7 @@ def _viewer(loaded: Loaded, options: GlobalOptions) -> tuple[Hooks, Settings]:
     from gsd_core.settings import resolve
 
     from .launch import RunOptions, build_settings
-    from .options import classes_of, typed_settings
+    from .options import classes_of
     from .project import load
 
     plugin = loaded.manager.get_plugin(VIEWER)
@@ -77,8 +77,7 @@ def _viewer(loaded: Loaded, options: GlobalOptions) -> tuple[Hooks, Settings]:
     manager = build_manager()
     manager.register(plugin, name=VIEWER)
     try:
-        empty = typed_settings(click.get_current_context(), ())
-        run = RunOptions(global_options=options, flags=empty, resume=True)
+        run = RunOptions(global_options=options, resume=True)
         settings = build_settings(run, loaded, load(options))
     except GsdError as error:
         # An active run can be watched even if a settings file is invalid by now.

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gsd_core.own_process import data_output
@@ -27,13 +27,7 @@ IGNORED = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", "ta
 Stamp = tuple[int, int]
 
 
-def watch(
-    arguments: Sequence[str],
-    folder: Path,
-    files: Iterable[Path] = (),
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
+def watch(arguments: Sequence[str], folder: Path, files: Iterable[Path] = ()) -> None:
     """Run ``gsd`` with *arguments*, and again after each change in *folder* or of one of the *files*.
 
     It ends with ``KeyboardInterrupt``. A command that fails is run again like any other.
@@ -43,7 +37,7 @@ def watch(
     while True:
         out = data_output()
         subprocess.run([*own_command(), *arguments], check=False, stdout=None if out is sys.stdout else out)
-        changed = _wait(folder, others, before, sleep)
+        changed = _wait(folder, others, before)
         before = _stamps(folder, others)
         names = ", ".join(sorted({Path(name).name for name in changed})[:MAX_NAMES])
         more = f" (of {counted(len(changed), 'file')})" if len(changed) > MAX_NAMES else ""
@@ -51,13 +45,11 @@ def watch(
         sys.stdout.flush()
 
 
-def _wait(
-    folder: Path, files: Sequence[Path], before: Mapping[str, Stamp], sleep: Callable[[float], None]
-) -> set[str]:
+def _wait(folder: Path, files: Sequence[Path], before: Mapping[str, Stamp]) -> set[str]:
     """Return the paths that differ from *before*, once there are some and nothing changes any more."""
     latest, changed = before, set[str]()
     while True:
-        sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
         now = _stamps(folder, files)
         if now == latest and changed:
             return changed

@@ -14,14 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 Check: TypeAlias = Callable[[re.Match[str]], bool]
 
 
-@frozen(kw_only=True)
+def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+@frozen
 class Shape:
-    """One way to recognize a secret.
+    """One way to recognize a secret; the fields are positional: each shape is a row of a table.
 
     *pattern* matches it; if it has a group ``secret``, only that is the secret. *hints* are lower-case
     texts: one of them has to occur, which is checked first because that is fast. *check* decides about a
@@ -30,8 +34,8 @@ class Shape:
     """
 
     name: str
-    pattern: re.Pattern[str]
     hints: tuple[str, ...]
+    pattern: re.Pattern[str] = field(converter=_compiled)
     check: Check | None = None
     strict: Check | None = None
 
@@ -108,8 +112,8 @@ def _token(name: str, literal: str, rest: str, *, alone: bool = False, check: Ch
     """
     # The literal may follow an escape of JSON or of a URL: `\nghp_…`, `%20ghp_…`.
     start = rf"(?:(?<![A-Za-z0-9]{literal})|(?<=\\[nrt]{literal})|(?<=%[0-9A-Fa-f]{{2}}{literal}))"
-    pattern = re.compile(f"{literal}{start if alone else ''}{rest}")
-    return Shape(name=name, pattern=pattern, hints=(literal.replace("\\", "").lower(),), check=check)
+    pattern = f"{literal}{start if alone else ''}{rest}"
+    return Shape(name, (literal.replace("\\", "").lower(),), pattern, check)
 
 
 def _looks_random(found: re.Match[str]) -> bool:
@@ -206,71 +210,50 @@ _TOKENS = (
 
 _KEYS = (
     Shape(
-        name="private key",
         # One that was cut off has no end; what mentions the first line in a sentence is not a key.
-        pattern=re.compile(
-            r"-----BEGIN[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----"
-            r"(?=[\"']?\s*(?:\Z|\n|\r|\\+[nr]|[+>|]|[A-Za-z0-9+/=]{16}))"
-            r"(?s:.*?)(?:-----END[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----|\Z)"
-        ),
-        hints=("private key",),
+        "private key",
+        ("private key",),
+        r"-----BEGIN[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----"
+        r"(?=[\"']?\s*(?:\Z|\n|\r|\\+[nr]|[+>|]|[A-Za-z0-9+/=]{16}))"
+        r"(?s:.*?)(?:-----END[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----|\Z)",
     ),
     Shape(
-        name="PuTTY private key",
-        pattern=re.compile(r"PuTTY-User-Key-File-\d:(?s:.*?)(?:Private-MAC: ?[0-9a-f]+|\Z)"),
-        hints=("putty-user-key-file",),
+        "PuTTY private key",
+        ("putty-user-key-file",),
+        r"PuTTY-User-Key-File-\d:(?s:.*?)(?:Private-MAC: ?[0-9a-f]+|\Z)",
     ),
     Shape(
         # RFC 5208 and 8017, and PROTOCOL.key of OpenSSH: a key in binary form, or what its base64 encodes.
-        name="private key",
-        pattern=re.compile(
-            r"\x30(?s:.{1,3})\x02\x01\x00(?:\x30(?s:.)\x06(?:(?s:.)\x2a\x86\x48|\x03\x2b\x65)|\x02\x82)(?s:.{0,4000})"
-            r"|openssh-key-v1\x00(?s:.{0,4000})"
-        ),
-        hints=("\x02\x01\x00", "openssh-key-v1\x00"),
+        "private key",
+        ("\x02\x01\x00", "openssh-key-v1\x00"),
+        r"\x30(?s:.{1,3})\x02\x01\x00(?:\x30(?s:.)\x06(?:(?s:.)\x2a\x86\x48|\x03\x2b\x65)|\x02\x82)(?s:.{0,4000})"
+        r"|openssh-key-v1\x00(?s:.{0,4000})",
     ),
+    Shape("Terraform token", (".atlasv1.",), rf"{_START}[{_WORD}]{{14}}\.atlasv1\.[A-Za-z0-9=_-]{{20,}}"),
     Shape(
-        name="Terraform token",
-        pattern=re.compile(rf"{_START}[{_WORD}]{{14}}\.atlasv1\.[A-Za-z0-9=_-]{{20,}}"),
-        hints=(".atlasv1.",),
+        "one-time password key",
+        ("otpauth://",),
+        r"otpauth://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7=]{8,})",
     ),
+    Shape("Telegram bot token", (":",), rf"(?<!\d)\d{{8,10}}:AA[{_URL}]{{33}}", check=_looks_random),
     Shape(
-        name="one-time password key",
-        pattern=re.compile(r"otpauth://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7=]{8,})"),
-        hints=("otpauth://",),
-    ),
-    Shape(
-        name="Telegram bot token",
-        pattern=re.compile(rf"(?<!\d)\d{{8,10}}:AA[{_URL}]{{33}}"),
-        hints=(":",),
+        "Discord bot token",
+        (".",),
+        rf"{_START}[MNO][{_URL}]{{23,27}}\.[{_URL}]{{6}}\.[{_URL}]{{27,40}}",
         check=_looks_random,
     ),
+    Shape("Mailchimp key", ("-us",), r"[0-9a-f]{32}-us\d{1,2}"),
     Shape(
-        name="Discord bot token",
-        pattern=re.compile(rf"{_START}[MNO][{_URL}]{{23,27}}\.[{_URL}]{{6}}\.[{_URL}]{{27,40}}"),
-        hints=(".",),
-        check=_looks_random,
+        "webhook URL",
+        ("/webhooks/", "hooks.slack.com"),
+        r"(?:discord(?:app)?\.com/api/webhooks/\d{5,25}/|hooks\.slack\.com/(?:services|workflows|triggers)/)"
+        r"(?P<secret>[A-Za-z0-9_/-]{16,})",
     ),
     Shape(
-        name="Mailchimp key",
-        pattern=re.compile(r"[0-9a-f]{32}-us\d{1,2}"),
-        hints=("-us",),
-    ),
-    Shape(
-        name="webhook URL",
-        pattern=re.compile(
-            r"(?:discord(?:app)?\.com/api/webhooks/\d{5,25}/|hooks\.slack\.com/(?:services|workflows|triggers)/)"
-            r"(?P<secret>[A-Za-z0-9_/-]{16,})"
-        ),
-        hints=("/webhooks/", "hooks.slack.com"),
-    ),
-    Shape(
-        name="signature in a URL",
-        pattern=re.compile(
-            r"(?:X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)=|[?&;](?:sig|Signature)=)"
-            r"(?P<secret>[A-Za-z0-9%+/=_.~-]{16,})"
-        ),
-        hints=("sig",),
+        "signature in a URL",
+        ("sig",),
+        r"(?:X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)=|[?&;](?:sig|Signature)=)"
+        r"(?P<secret>[A-Za-z0-9%+/=_.~-]{16,})",
     ),
 )
 
@@ -391,99 +374,89 @@ def _assignment_strict(found: re.Match[str]) -> bool:
 
 _PLACES = (
     Shape(
-        name="authorization header",
-        pattern=re.compile(
+        "authorization header",
+        ("bearer", "basic", "token", "apikey"),
+        re.compile(
             r"(?P<header>authorization[\"']?\s{0,2}[:=]\s{0,2}\\{0,3}[\"']?)?"
             r"(?:\b|(?<=\\[nrt]))(?:bearer|basic|token|apikey)\s{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{12,})",
             re.IGNORECASE,
         ),
-        hints=("bearer", "basic", "token", "apikey"),
         check=_header,
         strict=_header_strict,
     ),
     Shape(
-        name="password in a URL",
-        pattern=re.compile(r"://[^\s/:@\"'<>]{0,200}:(?P<secret>[^\s/\"'<>]{1,500})@"),
-        hints=("://",),
+        "password in a URL",
+        ("://",),
+        r"://[^\s/:@\"'<>]{0,200}:(?P<secret>[^\s/\"'<>]{1,500})@",
         check=_in_url,
         strict=_in_url_strict,
     ),
     Shape(
-        name="cookie",
-        pattern=re.compile(
+        "cookie",
+        ("cookie",),
+        re.compile(
             _START + r"(?:set-)?cookie[\"']?:[ ]{0,4}[\"']?"
             r"[^\s=;:\"']{1,80}=(?P<secret>[^\n\"']{8,4000})",
             re.IGNORECASE,
         ),
-        hints=("cookie",),
         check=_in_url,
         strict=lambda found: _in_url(found) and is_random(found["secret"].split(";")[0], 12),
     ),
     Shape(
-        name="login of a registry",
-        pattern=re.compile(
-            r"_?auth[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})"
-        ),
-        hints=("auth",),
+        "login of a registry",
+        ("auth",),
+        r"_?auth[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})",
         check=_encodes_login,
     ),
     Shape(
-        name="password of .netrc",
-        pattern=re.compile(_START + r"login\s{1,4}[^\s]{1,200}\s{1,8}password\s{1,4}(?P<secret>\S{1,500})"),
-        hints=("login",),
+        "password of .netrc",
+        ("login",),
+        _START + r"login\s{1,4}[^\s]{1,200}\s{1,8}password\s{1,4}(?P<secret>\S{1,500})",
         check=_in_url,
         strict=_in_url_strict,
     ),
     Shape(
-        name="option of a command",
-        pattern=re.compile(
-            r"(?:password|passwd|token|secret|api-key|passphrase)[ ]{1,2}"
-            r"[\"']?(?P<secret>[^\s\"'-][^\s\"']{2,500})"
-        ),
-        hints=("--",),
+        "option of a command",
+        ("--",),
+        r"(?:password|passwd|token|secret|api-key|passphrase)[ ]{1,2}"
+        r"[\"']?(?P<secret>[^\s\"'-][^\s\"']{2,500})",
         check=lambda found: _is_option(found) and not _WORDS.match(found["secret"]),
         strict=lambda found: _is_option(found) and is_random(found["secret"], 8),
     ),
     Shape(
-        name="login of a command",
-        pattern=re.compile(
-            r"\s(?:(?:-u|-U|--user|--proxy-user)[ ]{1,2}|--(?:proxy-)?user=|"
-            r"(?<=curl )-[a-zA-Z]{0,6}[uU][ ]{0,2}|(?<=-[a-zA-Z] )-[uU])"
-            r"[\"']?[^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,500})"
-        ),
-        hints=("-u", "--user", "--proxy-user", "curl"),
+        "login of a command",
+        ("-u", "--user", "--proxy-user", "curl"),
+        r"\s(?:(?:-u|-U|--user|--proxy-user)[ ]{1,2}|--(?:proxy-)?user=|"
+        r"(?<=curl )-[a-zA-Z]{0,6}[uU][ ]{0,2}|(?<=-[a-zA-Z] )-[uU])"
+        r"[\"']?[^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,500})",
         check=_is_password,
         strict=lambda found: _in_url_strict(found) and is_random(found["secret"], 8),
     ),
     Shape(
         # Programs whose -p (or -a, -P) is a password; -p of most others is a port, a path or a project.
-        name="password option",
-        pattern=re.compile(
-            _START + r"(?:(?:mysql|mariadb)[\w-]{0,20}[ ](?:[^\n;|&]{0,200}?[ ])?-p|sshpass[ ]{1,2}-p[ ]{0,2}"
-            r"|(?:login|mongosh|mongodump|mongorestore)[ ](?:[^\n;|&]{0,200}?[ ])?-p[ ]{1,2}"
-            r"|redis-cli[ ](?:[^\n;|&]{0,200}?[ ])?-a[ ]{1,2}|7z[ar]?[ ](?:[^\n;|&]{0,200}?[ ])?-p"
-            r"|zip[ ](?:[^\n;|&]{0,200}?[ ])?-P[ ]{0,2})[\"']?(?P<secret>[^\s\"'-][^\s\"']{2,200})"
-        ),
-        hints=("mysql", "mariadb", "sshpass", "login", "mongo", "redis-cli", "7z", "zip"),
+        "password option",
+        ("mysql", "mariadb", "sshpass", "login", "mongo", "redis-cli", "7z", "zip"),
+        _START + r"(?:(?:mysql|mariadb)[\w-]{0,20}[ ](?:[^\n;|&]{0,200}?[ ])?-p|sshpass[ ]{1,2}-p[ ]{0,2}"
+        r"|(?:login|mongosh|mongodump|mongorestore)[ ](?:[^\n;|&]{0,200}?[ ])?-p[ ]{1,2}"
+        r"|redis-cli[ ](?:[^\n;|&]{0,200}?[ ])?-a[ ]{1,2}|7z[ar]?[ ](?:[^\n;|&]{0,200}?[ ])?-p"
+        r"|zip[ ](?:[^\n;|&]{0,200}?[ ])?-P[ ]{0,2})[\"']?(?P<secret>[^\s\"'-][^\s\"']{2,200})",
         check=_is_password,
         strict=lambda found: _in_url_strict(found) and is_random(found["secret"], 8),
     ),
     Shape(
         # The documentation of libpq: hostname:port:database:username:password.
-        name="line of .pgpass",
-        pattern=re.compile(
-            r"(?:(?<![\w./@:-])|(?<=\\n))(?:\*|[A-Za-z0-9][A-Za-z0-9.-]{0,100}|/[\w./-]{1,100}):(?:\*|\d{4,5})"
-            r":(?:\*|[A-Za-z_][\w-]{0,62}):[A-Za-z_][\w.-]{0,62}:(?P<secret>(?:\\.|[^\s:\\\"'|)]){4,200})"
-            r"(?=[\s\"'|)]|\\n|\Z)"
-        ),
-        hints=(":",),
+        "line of .pgpass",
+        (":",),
+        r"(?:(?<![\w./@:-])|(?<=\\n))(?:\*|[A-Za-z0-9][A-Za-z0-9.-]{0,100}|/[\w./-]{1,100}):(?:\*|\d{4,5})"
+        r":(?:\*|[A-Za-z_][\w-]{0,62}):[A-Za-z_][\w.-]{0,62}:(?P<secret>(?:\\.|[^\s:\\\"'|)]){4,200})"
+        r"(?=[\s\"'|)]|\\n|\Z)",
         check=lambda found: _is_password(found) and bool(re.search(r"\d|[^\w.]", found["secret"])),
         strict=lambda found: _in_url_strict(found) and is_random(found["secret"], 8),
     ),
     Shape(
-        name="assignment",
-        pattern=_ASSIGNMENT,
-        hints=("token", "secret", "passw", "passphrase", "pwd", "credential", "key", "auth"),
+        "assignment",
+        ("token", "secret", "passw", "passphrase", "pwd", "credential", "key", "auth"),
+        _ASSIGNMENT,
         check=_assignment,
         strict=_assignment_strict,
     ),

@@ -65,9 +65,8 @@ def check_execute_step(
     plugin: object, step: StepRequest, host: StepHost, *, declines: StepRequest | None = None
 ) -> StepResult | None:
     """Check ``gsd_execute_step``; *declines* is a step that the plugin must leave to others."""
-    if declines is not None:
-        _check_declines(plugin, specs.gsd_execute_step, declines, host)
-    result: StepResult | None = _check_call(plugin, specs.gsd_execute_step, step, host, limit=MINUTE)
+    _check_declines(plugin, specs.gsd_execute_step, declines, host)
+    result = _check_call(plugin, specs.gsd_execute_step, step, host, limit=MINUTE)
     for file in result.files if result else ():
         inside = not Path(file.path).is_absolute() and ".." not in Path(file.path).parts
         _require(inside, f"the file {file.path!r} is not relative to the project's root")
@@ -78,9 +77,8 @@ def check_run_agent(
     plugin: object, task: AgentTask, host: AgentHost, *, declines: AgentTask | None = None
 ) -> AgentResult | None:
     """Check ``gsd_run_agent``; *declines* is a task that the plugin must leave to others."""
-    if declines is not None:
-        _check_declines(plugin, specs.gsd_run_agent, declines, host)
-    result: AgentResult | None = _check_call(plugin, specs.gsd_run_agent, task, host, limit=MINUTE)
+    _check_declines(plugin, specs.gsd_run_agent, declines, host)
+    result = _check_call(plugin, specs.gsd_run_agent, task, host, limit=MINUTE)
     if result and result.ended == "done" and task.schema is not None:
         _require(result.value is not None, "the task has a schema, but the result has no value")
     return result
@@ -88,13 +86,11 @@ def check_run_agent(
 
 def check_wrap_step(plugin: object, step: StepRequest, call_next: RunStep) -> StepResult:
     """Check ``gsd_wrap_step`` around *call_next*, which must return a result."""
-    result: StepResult = _check_call(plugin, specs.gsd_wrap_step, step, call_next, limit=MINUTE)
-    return result
+    return _check_call(plugin, specs.gsd_wrap_step, step, call_next, limit=MINUTE)
 
 
 def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check ``gsd_find_gaps``; it must find the same gaps in the same tree again."""
-    first: Sequence[Gap] | GapReport | None
     first, second = (_check_call(plugin, specs.gsd_find_gaps, phase, limit=MINUTE) for _ in range(2))
     lists = (found.gaps if isinstance(found, GapReport) else found or () for found in (first, second))
     before, after = (sorted(gap.key for gap in gaps) for gaps in lists)
@@ -108,8 +104,7 @@ def check_answer(plugin: object, inquiry: Inquiry, *, declines: Inquiry | None =
     A channel that waits for a person needs one who answers during the check: twice, and a second time while
     the question is open already.
     """
-    if declines is not None:
-        _check_declines(plugin, specs.gsd_answer, declines)
+    _check_declines(plugin, specs.gsd_answer, declines)
     invocation = Invocation(plugin=plugin, spec=specs.gsd_answer)
     outcome, _, _ = invocation.once(inquiry)
     if outcome.reason == "timeout":
@@ -120,7 +115,7 @@ def check_answer(plugin: object, inquiry: Inquiry, *, declines: Inquiry | None =
             f"nobody answered within {seconds}: if the plugin waits for a person, answer in its channel "
             "during the check, or await its hook in a task and cancel that"
         )
-    answers: Sequence[Answer] = _check_call(plugin, specs.gsd_answer, inquiry) or ()
+    answers = _check_call(plugin, specs.gsd_answer, inquiry) or ()
     questions = {question.id: question for question in inquiry.questions}
     for answer in answers:
         _require(answer.question in questions, f"answered {answer.question!r}, which was not asked")
@@ -142,9 +137,7 @@ def check_sandbox(
     These have to be able to write in the places that are writable, and nowhere else; they have to get the
     environment, and their exit code has to arrive.
     """
-    value: SandboxedCommand | SandboxUnavailable | None = _check_call(
-        plugin, specs.gsd_sandbox, process, limit=MINUTE
-    )
+    value = _check_call(plugin, specs.gsd_sandbox, process, limit=MINUTE)
     if isinstance(value, SandboxUnavailable):
         _require(
             bool(value.reason and value.fix), "it is not available, but the reason or the fix is missing"
@@ -196,22 +189,18 @@ def _check_confined(plugin: object, process: ConfinedProcess) -> None:
 
 def check_permit_tool(plugin: object, use: ToolUse) -> Permission | None:
     """Check ``gsd_permit_tool``; the plugin has 2 s."""
-    limit = timedelta(seconds=2)
-    permission: Permission | None = _check_call(plugin, specs.gsd_permit_tool, use, limit=limit)
-    return permission
+    return _check_call(plugin, specs.gsd_permit_tool, use, limit=timedelta(seconds=2))
 
 
 def check_check_budget(plugin: object, spend: Spend) -> Stop | Pause | Cap | None:
     """Check ``gsd_check_budget``."""
-    decision: Stop | Pause | Cap | None = _check_call(plugin, specs.gsd_check_budget, spend)
-    return decision
+    return _check_call(plugin, specs.gsd_check_budget, spend)
 
 
 def check_workspace(plugin: object, step: StepRequest, *, declines: StepRequest | None = None) -> Path | None:
     """Check ``gsd_workspace``: the path that it yields must be an existing folder."""
-    if declines is not None:
-        _check_declines(plugin, specs.gsd_workspace, declines)
-    context: AbstractAsyncContextManager[Path] | None = _check_call(plugin, specs.gsd_workspace, step)
+    _check_declines(plugin, specs.gsd_workspace, declines)
+    context = _check_call(plugin, specs.gsd_workspace, step)
     if context is None:
         return None
 
@@ -235,14 +224,14 @@ def check_lifespan(plugin: object, run: RunInfo) -> None:
 
 def check_write_config(plugin: object, project: ProjectInfo) -> tuple[ConfigValue, ...]:
     """Check ``gsd_write_config``: it must not propose a key twice."""
-    values: tuple[ConfigValue, ...] = _contributions(plugin, specs.gsd_write_config, project)
+    values = _contributions(plugin, specs.gsd_write_config, project)
     _require_unique(value.key for value in values)
     return values
 
 
 def check_settings(plugin: object) -> tuple[type[Any], ...]:
     """Check ``gsd_settings``: each class has defaults for all its fields, of the declared types."""
-    classes: tuple[type[Any], ...] = _contributions(plugin, specs.gsd_settings)
+    classes = _contributions(plugin, specs.gsd_settings)
     for cls in classes:
         _require(attrs.has(cls), f"{cls.__name__} is not an attrs class")
         missing = [f.name for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
@@ -260,7 +249,7 @@ def check_steps(plugin: object, *situations: StepSituation) -> tuple[StepType, .
 
     :func:`check_execute_step` checks that the plugin executes a step.
     """
-    types: tuple[StepType, ...] = _contributions(plugin, specs.gsd_steps)
+    types = _contributions(plugin, specs.gsd_steps)
     _require_unique(one.kind for one in types)
     try:
         collect_step_types(make_hooks(plugin))
@@ -295,7 +284,7 @@ def check_session_host(plugin: object) -> SessionHost | None:
     A command that cannot be done yet has to be refused, since no other session will do what is missing: the
     command is ``gsd --version`` in a new folder.
     """
-    host: object = _check_call(plugin, specs.gsd_session_host)
+    host: Any = _check_call(plugin, specs.gsd_session_host)
     if host is None:
         return None
     if not isinstance(host, SessionHost):
@@ -315,7 +304,7 @@ def check_session_host(plugin: object) -> SessionHost | None:
 
 def check_cli_commands(plugin: object) -> tuple[click.Command, ...]:
     """Check ``gsd_cli_commands``: each command has a unique name and a help text."""
-    commands: tuple[click.Command, ...] = _contributions(plugin, specs.gsd_cli_commands)
+    commands = _contributions(plugin, specs.gsd_cli_commands)
     for command in commands:
         _require(bool(command.help), f"the command {command.name!r} has no help")
     _require_unique(str(command.name) for command in commands)
@@ -324,7 +313,7 @@ def check_cli_commands(plugin: object) -> tuple[click.Command, ...]:
 
 def check_doctor(plugin: object) -> tuple[Finding, ...]:
     """Check ``gsd_doctor``: each problem comes with a fix."""
-    findings: tuple[Finding, ...] = _contributions(plugin, specs.gsd_doctor)
+    findings = _contributions(plugin, specs.gsd_doctor)
     for finding in findings:
         _require(finding.ok or bool(finding.fix), f"the finding {finding.name!r} is not ok and has no fix")
     return findings
@@ -332,7 +321,7 @@ def check_doctor(plugin: object) -> tuple[Finding, ...]:
 
 def check_panels(plugin: object, project: Path) -> tuple[Panel, ...]:
     """Check ``gsd_panels``: each panel has a unique name and a title, and consists of texts."""
-    panels: tuple[Panel, ...] = _contributions(plugin, specs.gsd_panels, project)
+    panels = _contributions(plugin, specs.gsd_panels, project)
     for panel in panels:
         fits = all(len(row) == len(panel.columns) for row in panel.rows)
         _require(fits, f"the panel {panel.name!r} has a row that does not fit its columns")
@@ -346,7 +335,7 @@ def check_panels(plugin: object, project: Path) -> tuple[Panel, ...]:
 
 def check_links(plugin: object, notice: Notice) -> tuple[str, ...]:
     """Check ``gsd_links``: each is a URL of a page, without user or password."""
-    links: tuple[str, ...] = _contributions(plugin, specs.gsd_links, notice)
+    links = _contributions(plugin, specs.gsd_links, notice)
     for link in links:
         parts = urlsplit(link)
         _require(parts.scheme in ("http", "https") and bool(parts.hostname), f"not a URL of a page: {link!r}")
@@ -431,18 +420,23 @@ class Invocation:
         _require(not stuck, f"{self.spec.__name__} did not stop within {GRACE} when canceled")
 
 
-def _check_call(plugin: object, spec: Callable[..., Any], *args: object, limit: timedelta = LIMIT) -> Any:
+def _check_call(
+    plugin: object, spec: Callable[..., Coroutine[Any, Any, T]], *args: object, limit: timedelta = LIMIT
+) -> T:
     """Call the plugin alone, twice concurrently, and canceled; return its value."""
     invocation = Invocation(plugin=plugin, spec=spec, limit=limit)
     outcome, _, _ = invocation.once(*args)
-    value = _value(outcome)
+    value: T = _value(outcome)
     invocation.twice(*args)
     invocation.cancelled(*args)
     return value
 
 
-def _check_declines(plugin: object, spec: Callable[..., Any], *args: object) -> None:
-    outcome, _, _ = Invocation(plugin=plugin, spec=spec, limit=DECLINE_LIMIT).once(*args)
+def _check_declines(plugin: object, spec: Callable[..., Any], declines: object, *args: object) -> None:
+    """Check that the plugin leaves *declines* to others, if the caller names one."""
+    if declines is None:
+        return
+    outcome, _, _ = Invocation(plugin=plugin, spec=spec, limit=DECLINE_LIMIT).once(declines, *args)
     value = _value(outcome)
     _require(value is None, f"{spec.__name__} should decline by returning None, but returned {value!r}")
 
@@ -471,7 +465,7 @@ def _check_contexts(
     return yielded
 
 
-def _contributions(plugin: object, spec: Callable[..., Any], *args: object) -> Any:
+def _contributions(plugin: object, spec: Callable[..., Iterable[T]], *args: object) -> tuple[T, ...]:
     """Return what the plugin contributes, which must be as many items the second time."""
     hooks = Invocation(plugin=plugin, spec=spec).hooks()
     # Unique names, so that duplicates are not refused here: the check of the hook names them.

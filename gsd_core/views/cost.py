@@ -33,6 +33,14 @@ class Costs:
     unknown: int = 0
     estimated: int = 0
 
+    def __add__(self, more: Costs) -> Costs:
+        return Costs(
+            usage=self.usage + more.usage,
+            calls=self.calls + more.calls,
+            unknown=self.unknown + more.unknown,
+            estimated=self.estimated + more.estimated,
+        )
+
 
 def calls_of(facts: Iterable[Fact], structure: Structure) -> tuple[Call, ...]:
     """Return the agent calls in *facts*, oldest first; one in progress with what it has used so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
 
@@ -11,9 +11,7 @@ from gsd_core.serializer import Serializer
 
 CheckState: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
 Section: TypeAlias = Literal["machine", "settings", "plugins", "agent", "security", "project", "leftovers"]
-SECTIONS: tuple[Section, ...] = (
-    *("machine", "settings", "plugins", "agent", "security", "project", "leftovers"),
-)
+SECTIONS: tuple[Section, ...] = get_args(Section)
 
 
 @attrs.frozen

@@ -92,7 +92,7 @@ def _observed(data: Data) -> str:
 
 def _attempt_started(data: Data) -> str:
     """Name who works; the step itself is in the line already."""
-    who = " with ".join(filter(None, [_names(data.get("executor")), _names(data.get("agent"))]))
+    who = " with ".join(filter(None, [names_of(data.get("executor")), names_of(data.get("agent"))]))
     dirty = len(data.get("dirty_before") or ())
     changes = counted(dirty, "uncommitted file") if dirty else ""
     base = str(data.get("base_commit") or "")[:9]
@@ -100,14 +100,15 @@ def _attempt_started(data: Data) -> str:
     return ", ".join(filter(None, [who, *facts]))
 
 
-def _names(names: str | Sequence[str] | None) -> str:
+def names_of(names: str | Sequence[str] | None) -> str:
+    """Return the name or names of agents or executors, as a record has them, in words."""
     return names if isinstance(names, str) else ", ".join(map(str, names or ()))
 
 
 def _notice_sent(data: Data) -> str:
     deliveries: Sequence[Data] | None = data.get("deliveries")
     if deliveries is None:  # written by an earlier version
-        sent, failed = _names(data.get("ok")), _names(data.get("failed"))
+        sent, failed = names_of(data.get("ok")), names_of(data.get("failed"))
     else:
         sent = ", ".join(one["service"] for one in deliveries if one["ok"])
         failed = ", ".join(f"{one['service']}: {one['reason']}" for one in deliveries if not one["ok"])

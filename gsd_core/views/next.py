@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypeAlias
 
 import attrs
 
+from gsd_core.journal.schema import Record
 from gsd_core.machine.claims import claims_at_opening, is_stale
 from gsd_core.machine.due import (
     ApplyResult,
@@ -122,36 +122,16 @@ def finish_command(seen: Snapshot | None, gsd: str = "gsd") -> str:
     return f"{gsd} milestone complete" if phases and all(phase.ticked for phase in phases) else ""
 
 
-@attrs.frozen(kw_only=True)
-class _Opened:
-    """The fact that would resume a run."""
-
-    run: str
-    epoch: int
-    at: datetime | None
-    seq: int
-    data: Mapping[str, Any]
-    kind: str = "run.opened"
-    step: str = ""
-    attempt: int = 0
-
-
 def state_when_resumed(state: State, snapshot: Snapshot) -> State:
     """Return *state* with the files as they are now, and as the next process of the run would have it."""
     if not state.run:
         claims = claims_at_opening(state, snapshot, interrupted=False)
         return attrs.evolve(state, seen=snapshot, claims=claims)
     interrupted = any(record.status == "running" for record in state.steps.values())
-    opened: Any = _Opened(
-        run=state.run,
-        epoch=state.epoch + 1,
-        at=state.last_at,
-        seq=state.seq,
-        data={
-            "options": state.lifecycle or Options(),
-            "claims": claims_at_opening(state, snapshot, interrupted=interrupted),
-        },
-    )
+    claims = claims_at_opening(state, snapshot, interrupted=interrupted)
+    data = {"options": state.lifecycle or Options(), "claims": claims}
+    place: dict[str, Any] = {"seq": state.seq, "run": state.run, "at": state.last_at}
+    opened = Record(**place, epoch=state.epoch + 1, kind="run.opened", v=1, step="", attempt=0, data=data)
     return fold(attrs.evolve(state, seen=snapshot), [opened], lambda value, _: value)
 
 

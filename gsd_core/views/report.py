@@ -12,7 +12,7 @@ from importlib.resources import files
 import attrs
 
 from gsd_core.machine.state import State
-from gsd_core.planning.model import Planning
+from gsd_core.planning.model import Plan, Planning
 from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck, count_verified
 from gsd_core.sanitize import first_line, one_line, safe_text
 
@@ -298,65 +298,38 @@ def _phases(report: Report) -> Section | None:
     rows = phase_rows(report.state)
     if not rows:
         return None
-    goals = {phase.number: phase.goal for phase in report.planning.phases}
     cards: list[Html] = []
     for row in rows:
         steps = [step for step in report.summary.steps if step.phase == row.number]
         sign, color = _STATUS.get(row.status, ("·", "quiet"))
         status = row.status.replace("_", " ") if row.wanted else "not in range"
+        phase = report.planning.phase(row.number)
         cards.append(
             el(
                 "div",
                 el("h3", f"{row.number}  ", text(row.name), " ", _badge(sign, status, color)),
-                el("p", prose(goals.get(row.number, "")), class_="quiet") if goals.get(row.number) else "",
+                el("p", prose(phase.goal), class_="quiet") if phase and phase.goal else "",
                 el("p", text(_phase_figures(row, steps)), class_="small"),
-                _list(_plan(plan.id, plan.name, bool(plan.summary)) for plan in _plans(report, row.number)),
+                _list(map(_plan, phase.plans if phase else ())),
                 class_="card",
             )
         )
     return "phases", "Phases", cards
 
 
-def _plans(report: Report, number: str) -> Sequence[_PlanLine]:
-    phase = report.planning.phase(number)
-    return (
-        [_PlanLine(plan.id, plan.name or plan.objective, plan.summary) for plan in phase.plans]
-        if phase
-        else []
-    )
-
-
-@attrs.frozen
-class _PlanLine:
-    id: str
-    name: str
-    summary: str
-
-
-def _plan(name: str, title: str, executed: bool) -> Html:
-    return el("span", el("code", name), " ", text(title), "" if executed else " (not executed)")
+def _plan(plan: Plan) -> Html:
+    executed = "" if plan.summary else " (not executed)"
+    return el("span", el("code", plan.id), " ", text(plan.name or plan.objective), executed)
 
 
 def _phase_figures(row: PhaseRow, steps: Sequence[StepDone]) -> str:
-    costs = _total(steps)
+    costs = sum((step.costs for step in steps), Costs())
     parts = [f"{row.plans_done} of {counted(row.plans, 'plan')} executed"]
     parts += [counted(row.gap_rounds, "gap round")] if row.gap_rounds else []
     if steps:
         parts.append(duration_text(sum((step.took for step in steps[1:]), steps[0].took)))
         parts.append(_amount(costs))
     return ", ".join(parts)
-
-
-def _total(steps: Sequence[StepDone]) -> Costs:
-    costs = Costs()
-    for step in steps:
-        costs = Costs(
-            usage=costs.usage + step.costs.usage,
-            calls=costs.calls + step.costs.calls,
-            unknown=costs.unknown + step.costs.unknown,
-            estimated=costs.estimated + step.costs.estimated,
-        )
-    return costs
 
 
 def _costs(report: Report) -> Section | None:
@@ -388,7 +361,7 @@ def _costs(report: Report) -> Section | None:
 
 
 def _cost_row(name: Html, steps: Sequence[StepDone], bar: Html | None, class_: str | None = None) -> Html:
-    costs = _total(steps)
+    costs = sum((step.costs for step in steps), Costs())
     took = sum((step.took for step in steps[1:]), steps[0].took)
     return el(
         "tr",

@@ -113,11 +113,17 @@ def _with(schema: Schema, more: Schema) -> Schema:
     return obj(**{**schema["properties"], **more["properties"]})
 
 
+def _or_handed_over(done: Schema) -> Schema:
+    """Return the schema of an edit that is *done*, or left to the active run."""
+    return either(_with(done, obj(asked={"const": False})), HANDED_OVER)
+
+
 def either(*schemas: Schema) -> Schema:
     """Return the schema of an object that matches one of *schemas*."""
     return {"type": "object", "anyOf": [*schemas]}
 
 
+TODO_EDIT = _with(TODO.schema, obj(commit=null(TEXT), pending=NUMBER))
 SCHEMAS: Mapping[str, Schema] = {
     "run": either(END, ERROR, DRY_RUN, STARTED),
     "event": EVENT,
@@ -165,15 +171,9 @@ SCHEMAS: Mapping[str, Schema] = {
     "plans": obj(plans=arr(PLAN.schema)),
     "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP.schema), complete=FLAG, without=TEXTS),
     "requirements": obj(requirements=arr(REQUIREMENT.schema)),
-    "phase add": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
-    "phase insert": either(_with(PHASE_EDIT, obj(asked={"const": False})), HANDED_OVER),
+    **dict.fromkeys(("phase add", "phase insert"), _or_handed_over(PHASE_EDIT)),
     "phase remove": _with(PHASE_EDIT, obj(renumbered=table(TEXT), copy=null(TEXT))),
-    "todo add": either(
-        _with(TODO.schema, obj(commit=null(TEXT), pending=NUMBER, asked={"const": False})), HANDED_OVER
-    ),
-    "todo done": either(
-        _with(TODO.schema, obj(commit=null(TEXT), pending=NUMBER, asked={"const": False})), HANDED_OVER
-    ),
+    **dict.fromkeys(("todo add", "todo done"), _or_handed_over(TODO_EDIT)),
     "todo list": obj(todos=arr(TODO.schema)),
     "trust": obj(
         project=TEXT,

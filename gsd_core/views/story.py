@@ -17,6 +17,7 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.usage import Usage
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
+from .log import FUNCTION_TOOLS, names_of
 
 Data: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal[
@@ -35,8 +36,6 @@ Kind: TypeAlias = Literal[
 Sign: TypeAlias = Literal["done", "failed", "question", "answer", "wait", "note"]
 
 MAX_LISTED = 5
-FUNCTION_TOOLS = "mcp__gsd__"
-"""What the Claude agent puts before the name of a step's own tool, such as ``task_done``."""
 
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "run": ("run.started", "run.opened", "run.closed", "recovered", "control.asked", "branch.switched"),
@@ -59,7 +58,18 @@ _KIND_OF: Mapping[str, Kind] = {record: kind for kind, records in KINDS.items() 
 
 
 @attrs.frozen(kw_only=True)
-class Entry:
+class _Told:
+    """What a handler makes of a record."""
+
+    text: str
+    sign: Sign = "note"
+    details: tuple[str, ...] = ()
+    heading: bool = False
+    kind: Kind = "other"
+
+
+@attrs.frozen(kw_only=True)
+class Entry(_Told):
     """One thing that happened; *details* are further lines.
 
     With a *heading*, it begins the work on *step*, and its text is what the step does. *kind* is what
@@ -70,22 +80,6 @@ class Entry:
     at: datetime
     run: str
     step: str
-    kind: Kind
-    text: str
-    sign: Sign = "note"
-    details: tuple[str, ...] = ()
-    heading: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class _Told:
-    """What a handler makes of a record."""
-
-    text: str
-    sign: Sign = "note"
-    details: tuple[str, ...] = ()
-    heading: bool = False
-    kind: Kind | None = None
 
 
 _Handler: TypeAlias = Callable[[Any, Record], _Told | None]
@@ -118,17 +112,9 @@ class Narrator:
             return None
         if told is None:
             return None
-        return Entry(
-            seq=record.seq,
-            at=record.at,
-            run=record.run,
-            step=record.step,
-            kind=told.kind or kind_of(record),
-            text=told.text,
-            sign=told.sign,
-            details=told.details,
-            heading=told.heading,
-        )
+        about: dict[str, Any] = attrs.asdict(told, recurse=False)
+        about["kind"] = kind_of(record) if told.kind == "other" else told.kind
+        return Entry(seq=record.seq, at=record.at, run=record.run, step=record.step, **about)
 
     # The run
 
@@ -142,7 +128,7 @@ class Narrator:
     def _run_opened(self, record: Record) -> _Told:
         data = record.data
         sandbox: Data = data.get("sandbox") or {}
-        who = f"gsd {data.get('version') or '?'}, agent: {_names(data.get('agent')) or '?'}"
+        who = f"gsd {data.get('version') or '?'}, agent: {names_of(data.get('agent')) or '?'}"
         confined = sandbox.get("name") or f"none ({sandbox.get('why') or 'unknown reason'})"
         return _Told(text=f"{'resumed' if data.get('resumed') else 'started'} ({who}, sandbox: {confined})")
 
@@ -455,10 +441,6 @@ _ENDINGS = {
     "failed": "failed",
     "stopped": "was stopped",
 }
-
-
-def _names(names: str | Sequence[str] | None) -> str:
-    return names if isinstance(names, str) else ", ".join(map(str, names or ()))
 
 
 def _listed(names: Sequence[str]) -> str:

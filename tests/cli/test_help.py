@@ -80,7 +80,7 @@ def test_the_summary_of_a_command_is_the_first_sentence_of_its_help(command: str
     found = gsd.get_command(click.Context(gsd), command)
 
     assert found is not None
-    assert (found.help or "").split("\n\n")[0].strip() == COMMANDS[command].summary
+    assert (found.help or "").split("\n\n")[0].strip() == COMMANDS[command]
 
 
 @pytest.mark.parametrize("command", PLUGIN_COMMANDS)

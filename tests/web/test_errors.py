@@ -102,7 +102,7 @@ def test_a_server_that_ends_by_itself_says_why(caplog: pytest.LogCaptureFixture)
     async def ended() -> None:
         async with (
             harness() as source,
-            server.serving(source, host="127.0.0.1", port=0, version="1") as running,
+            server.serving(source, host="127.0.0.1", port=0) as running,
         ):
             running.server.on_tick = broken  # type: ignore[method-assign]
             await asyncio.wait({running.task})

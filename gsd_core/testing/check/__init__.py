@@ -14,9 +14,11 @@ import attrs
 from gsd_core.errors import UserError
 
 from . import static_checks
-from .rules import RULES, Rule
+from .rules import RULES as RULES
+from .rules import Rule
 from .runner import run_plugin
-from .target import Target, find_target
+from .target import Target as Target
+from .target import find_target as find_target
 
 SCHEMA_VERSION = 1
 TIMEOUT = 180.0
@@ -89,14 +91,3 @@ def _static_problems(target: Target, hooks: Sequence[str]) -> Mapping[str, Seque
         "tested": [*static_checks.untested_hooks(target, hooks)] if packaged else None,
         "no-state": [*static_checks.global_statements(target)] if readable else [],
     }
-
-
-__all__ = [
-    "RULES",
-    "SCHEMA_VERSION",
-    "Rule",
-    "RuleResult",
-    "Target",
-    "check_plugin",
-    "find_target",
-]

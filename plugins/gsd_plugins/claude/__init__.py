@@ -11,24 +11,15 @@ from collections.abc import Iterable
 from gsd_core import AgentHost, AgentResult, AgentTask, Finding, implements
 from gsd_core.hookspecs import gsd_doctor, gsd_run_agent, gsd_settings
 
-from .call import run_claude
-from .cli import ClaudeSettings
-from .failures import api_error, credentials, installed
-from .permissions import format_answers, parse_questions
-from .usage import with_price
-
-__all__ = [
-    "ClaudeSettings",
-    "api_error",
-    "credentials",
-    "doctor",
-    "format_answers",
-    "parse_questions",
-    "run_agent",
-    "run_claude",
-    "settings",
-    "with_price",
-]
+from .call import run_claude as run_claude
+from .cli import ClaudeSettings as ClaudeSettings
+from .config_folder import git_common_dir as git_common_dir
+from .failures import api_error as api_error
+from .failures import credentials as credentials
+from .failures import installed
+from .permissions import format_answers as format_answers
+from .permissions import parse_questions as parse_questions
+from .usage import with_price as with_price
 
 
 @implements(gsd_settings)

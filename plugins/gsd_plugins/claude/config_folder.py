@@ -132,16 +132,23 @@ def _user_files(own: Path, private: Path) -> Iterator[Place]:
 
 def _private_folder(tree: Path, create: bool) -> Path | None:
     """Return the project's private folder; ``None`` if there is none and *create* is not set."""
-    command = ("git", "-C", os.fspath(tree), "rev-parse", "--git-common-dir")
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode:
+    if (common := git_common_dir(tree)) is None:
         # Without a repository there is no run to resume; it lasts as long as this process.
         return Path(tempfile.mkdtemp(prefix="gsd-claude-")) if create else None
-    folder = (tree / os.fsdecode(done.stdout).rstrip("\n")).resolve() / "gsd" / "claude"
+    folder = common / "gsd" / "claude"
     if create:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
     return folder if folder.is_dir() else None
+
+
+def git_common_dir(tree: Path) -> Path | None:
+    """Return git's own directory of the repository that *tree* is in; ``None`` without one."""
+    command = ("git", "-C", os.fspath(tree), "rev-parse", "--git-common-dir")
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        return None
+    return (tree / os.fsdecode(done.stdout).rstrip("\n")).resolve()
 
 
 def _copy_account(own: Path, private: Path, environment: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ would remain, and an agent that reads the output would pay for all of them.
 
 from __future__ import annotations
 
+import codecs
 import re
 
 from gsd_core import safe_text
@@ -31,13 +32,9 @@ def whole(data: bytes) -> bytes:
     """Return *data* without an incomplete character or escape sequence at its end; never nothing at all."""
     found = _INCOMPLETE.search(data)
     end = found.start() if found else len(data)
-    for back in range(1, min(4, end) + 1):
-        first = data[end - back]
-        if first & 0xC0 != 0x80:
-            needed = 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2 if first >= 0xC0 else 1
-            end -= back if needed > back else 0
-            break
-    return data[:end] or data
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data[:end])
+    return data[: end - len(decoder.getstate()[0])] or data
 
 
 def shown(data: bytes) -> str:

@@ -32,26 +32,15 @@ from gsd_core import (
 from gsd_core.hookspecs import gsd_lifespan, gsd_run_agent, gsd_settings
 
 from .active_rules import ActiveRules
-from .fake import FakeAgent, doctor
+from .fake import FakeAgent as FakeAgent
+from .fake import doctor as doctor
 from .own_files import OwnFiles
 from .product import own_idea
-from .scenario import Scenario
+from .scenario import Scenario as Scenario
 from .scenario_file import ScenarioFile, read_scenario
 
 if TYPE_CHECKING:
     from .server import RehearsalServer
-
-__all__ = [
-    "FakeAgent",
-    "RehearsalSettings",
-    "Scenario",
-    "doctor",
-    "example_idea",
-    "lifespan",
-    "run_agent",
-    "settings",
-    "what_is_scripted",
-]
 
 _log = logging.getLogger(__name__)
 SCRIPTED = "this was a rehearsal: the model's answers came from a script"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import subprocess
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import quote
 import attrs
 
 from gsd_core import AgentTask, RunInfo
+from gsd_plugins.claude import git_common_dir
 
 from .active_rules import ActiveRules
 from .api import MessagesApi
@@ -98,7 +98,7 @@ def claude_environment(task: AgentTask, url: str, home: Path, call: int = 1) -> 
 
 def rehearsal_folder(run: RunInfo) -> Path | None:
     """Return the folder for what a rehearsal of *run* keeps; ``None`` without a repository."""
-    common = _git_common_dir(run.project)
+    common = git_common_dir(run.project)
     return common / "gsd" / "rehearsal" / run.id if common else None
 
 
@@ -107,17 +107,9 @@ def record_of_files(run: RunInfo) -> Path | None:
 
     The projects of a repository share its git directory, so each has a file of its own.
     """
-    common = _git_common_dir(run.project)
+    common = git_common_dir(run.project)
     if common is None:
         return None
     below = os.path.relpath(run.project.resolve(), common.parent)
     name = hashlib.sha256(os.fsencode(below)).hexdigest()[:16]
     return common / "gsd" / "rehearsal" / f"files-{name}.json"
-
-
-def _git_common_dir(project: Path) -> Path | None:
-    command = ("git", "-C", os.fspath(project), "rev-parse", "--git-common-dir")
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode:
-        return None
-    return (project / os.fsdecode(done.stdout).rstrip("\n")).resolve()

@@ -18,6 +18,9 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import ShieldedTasks as ShieldedTasks
+from .changes import note_questions as note_questions
+from .output import Chunk as Chunk
+from .source import Polled as Polled
 from .source import Source as Source
 from .starting import CommandRefused as CommandRefused
 from .starting import refusal as refusal
@@ -48,14 +51,9 @@ class SessionsSettings:
     keep_days: int = setting(30)
 
     def __attrs_post_init__(self) -> None:
-        for name, least in (
-            ("slots", 1),
-            ("plan_ahead", 0),
-            ("park_seconds", 1),
-            ("keep_megabytes", 1),
-            ("keep_days", 0),
-        ):
-            if getattr(self, name) < least:
+        for name, value in attrs.asdict(self).items():
+            least = 0 if name in ("plan_ahead", "keep_days") else 1
+            if value < least:
                 raise ValueError(f"{name} must be at least {least}")
 
 

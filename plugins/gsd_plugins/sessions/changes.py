@@ -109,3 +109,17 @@ class Changes:
                 while self.number <= after:
                     await self._wake.wait()
         return self.number
+
+
+def note_questions(open_ones: dict[str, None], event: Event) -> None:
+    """Bring *open_ones*, the ids of a run's open questions, up to date with *event*."""
+    match event.name:
+        case "question.asked":
+            open_ones.update((str(one["id"]), None) for one in event.data["inquiry"]["questions"])
+        case "question.answered":
+            open_ones.pop(str(event.data["question"]), None)
+        case "question.withdrawn":
+            for question in event.data["questions"]:
+                open_ones.pop(str(question), None)
+        case _:
+            pass

@@ -26,19 +26,15 @@ from gsd_core.project import Project
 
 from . import SessionsSettings, host
 from .barriers import work_of
-from .changes import Change, Changes, ShieldedTasks
 from .output import Chunk, end_of
 from .registry import ENDED, Registry, output_folder
+from .source import Polled
 from .starting import start_session
 
-POLL_SECONDS = 0.08
-"""How often the journals are read. A question has to be on every screen within 250 ms."""
 PROJECT_SECONDS = 0.2
 """How long one look at one project may take, about: its owner may want to keep the others from being read."""
 SETTLE_SECONDS = 1.0
 """How often it is checked whether the sessions' processes still run."""
-KEPT_CHANGES = 50_000
-"""How many changes are kept for those who come back; older ones are in the journals."""
 BACKLOG = 1000
 """How many records of a journal that exists already become changes; readers get the others from there."""
 
@@ -53,21 +49,13 @@ class _Watched:
 
 
 @attrs.define(kw_only=True)
-class Harness:
-    """Follows all sessions while its context is entered: ``async with Harness()``.
+class Harness(Polled):
+    """Follows all sessions while its context is entered: ``async with Harness()``."""
 
-    Methods that touch the disk are coroutines; they run in a thread, so that no reader waits for another.
-    """
-
-    poll_seconds: float = POLL_SECONDS
     _watched: dict[str, _Watched] = attrs.field(factory=dict[str, _Watched], init=False)
     _projects: dict[Path, Project] = attrs.field(factory=dict[Path, Project], init=False)
     _problems: dict[Path, GsdError] = attrs.field(factory=dict[Path, GsdError], init=False)
-    _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
-    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
-    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
     _registry: Registry | None = attrs.field(default=None, init=False)
     _sessions: dict[str, Session] = attrs.field(factory=dict[str, Session], init=False)
     _version: int = attrs.field(default=-1, init=False)
@@ -75,17 +63,10 @@ class Harness:
 
     async def __aenter__(self) -> Harness:
         remember_origin()
-        await self.refresh()
-        self._task = asyncio.create_task(self._follow(), name="harness")
-        return self
+        return await super().__aenter__()
 
     async def __aexit__(self, *_: object) -> None:
-        if self._task:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        # Threads may still read the registry and the journals.
-        await self._reads.wait()
+        await super().__aexit__()
         for project in self._projects.values():
             project.close()
         if self._registry:
@@ -93,11 +74,6 @@ class Harness:
             self._registry = None
 
     # Reading
-
-    @property
-    def number(self) -> int:
-        """The number of the last change; 0 before the first."""
-        return self._changes.number
 
     def sessions(self) -> Sequence[Session]:
         """Return all sessions as of the last poll, oldest first."""
@@ -127,17 +103,6 @@ class Harness:
     async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
         """Return what the session printed from byte *cursor* on, at most *limit* bytes."""
         return await asyncio.to_thread(host.output_of, session, cursor, limit)
-
-    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
-        """Return the changes after number *after*, and whether some before them are not kept any more.
-
-        A number from the future is one of another harness: everything kept is returned, as incomplete.
-        """
-        return self._changes.after(after)
-
-    async def wait(self, after: int, seconds: float) -> int:
-        """Wait at most *seconds* for a change after number *after*, and return the last number."""
-        return await self._changes.wait(after, seconds)
 
     # Acting
 
@@ -207,21 +172,8 @@ class Harness:
 
     # Following
 
-    async def refresh(self) -> None:
-        """Read what has changed now, without waiting for the next poll."""
-        await self._reads.run(self._refresh())
-
-    async def _refresh(self) -> None:
-        async with self._lock:
-            found = await asyncio.to_thread(self._poll)
-            self._changes.publish(found)
-
-    async def _follow(self) -> None:
-        while True:
-            await asyncio.sleep(self.poll_seconds)
-            # A journal that is being moved away, a full disk: the next poll may succeed.
-            with suppress(GsdError, OSError):
-                await self.refresh()
+    async def _look(self) -> None:
+        self._changes.publish(await asyncio.to_thread(self._poll))
 
     def _poll(self) -> list[tuple[Session, Event | None, int]]:
         """Return what has changed since the last poll, in the order in which it is published."""

@@ -7,13 +7,15 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
 from gsd_core import GsdError, Session, dollars_text, safe_text
-from gsd_core.project import Project
+
+from .state import read_status
 
 HEADINGS = ("session", "state", "slot", "for", "ended", "cost", "project", "command")
 NARROW = 80
@@ -101,14 +103,9 @@ def _details(session: Session, status: Mapping[str, Any], *, is_last: bool) -> l
 
 def _status_of(session: Session) -> Mapping[str, Any]:
     """Return the status of the project of *session*; nothing if it cannot be read."""
-    project = Project(session.project)
-    try:
-        project.poll(backlog=0)
-        return project.status()
-    except (GsdError, OSError):
-        return {}
-    finally:
-        project.close()
+    with suppress(GsdError, OSError):
+        return read_status(session.project)
+    return {}
 
 
 def _short(text: str, width: int) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import attrs
 
 from gsd_core import SessionState
 
-from .registry import Registry, RegistryError, Row
+from .registry import Registry, RegistryError, Row, ended
 
 CHECK_SECONDS = 1.0
 """How often the runner looks whether the registry is still there, and tries again what it could not write."""
@@ -63,10 +62,9 @@ class OwnRow:
 
     def end(self, state: SessionState, *, exit_code: int | None, reason: str) -> None:
         """Record the end of the session; wait until that is possible."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        values = {"state": state, "exit": exit_code, "reason": reason, "ended": now}
+        values = ended(state, exit_code, reason)
         latest = time.monotonic() + GIVE_UP_SECONDS
         self.check()
-        while not self.save(**values, checkpoint="", control="", gate="") and time.monotonic() < latest:
+        while not self.save(**values) and time.monotonic() < latest:
             time.sleep(CHECK_SECONDS)
             self.check()

@@ -197,14 +197,14 @@ class Registry:
     def add(self, *, project: Path, folder: Path, command: Sequence[str]) -> Session:
         """Add an idle session; nothing is started."""
         with self.transaction():
-            now = _now()
+            added = now()
             [(last,)] = self._rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'session'")
             # A registry that was deleted forgets the ids, but not the output that is stored under them.
             number = max([int(last), *(number_of(name) for name in self.stored())]) + 1
             self._rows(
                 "INSERT INTO session(number, project, folder, command, state, created, updated) "
                 "VALUES(?, ?, ?, ?, ?, ?, ?)",
-                (number, str(project), str(folder), json.dumps([*command]), "idle", now, now),
+                (number, str(project), str(folder), json.dumps([*command]), "idle", added, added),
             )
             return self.get(f"s{number}").session
 
@@ -247,22 +247,13 @@ class Registry:
         """Set columns of a session; its ``updated`` is set too."""
         if "state" in values and values["state"] not in get_args(SessionState):
             raise ValueError(f"no state of a session: {values['state']!r}")
-        values["updated"] = _now()
+        values["updated"] = now()
         sets = ", ".join(f"{name} = ?" for name in values)
         self._rows(f"UPDATE session SET {sets} WHERE number = ?", (*values.values(), number_of(session)))
 
     def end(self, session: str, state: SessionState, *, exit_code: int | None, reason: str) -> None:
         """Record that a session has ended; its slot is free then."""
-        self.update(
-            session,
-            state=state,
-            exit=exit_code,
-            reason=reason,
-            checkpoint="",
-            ended=_now(),
-            control="",
-            gate="",
-        )
+        self.update(session, **ended(state, exit_code, reason))
 
     def remove(self, session: str) -> None:
         """Forget a session; its id is not used again."""
@@ -290,41 +281,27 @@ class Registry:
             raise self._unusable(error) from error
 
 
-def _now() -> str:
+def ended(state: SessionState, exit_code: int | None, reason: str) -> dict[str, Any]:
+    """Return the columns of a session that ends now."""
+    about = {"state": state, "exit": exit_code, "reason": reason, "ended": now()}
+    return {**about, "checkpoint": "", "control": "", "gate": ""}
+
+
+def now() -> str:
+    """Return the current time as it is stored."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
-
-
 def _row(row: tuple[Any, ...]) -> Row:
-    names = [name.strip() for name in COLUMNS.split(",")]
-    values: dict[str, Any] = dict(zip(names, row, strict=True))
-    session = Session(
-        id=f"s{values['number']}",
-        slot=values["slot"],
-        project=Path(values["project"]),
-        command=tuple(json.loads(values["command"])),
-        state=values["state"],
-        checkpoint=values["checkpoint"],
-        reason=values["reason"],
-        run=values["run"],
-        exit=values["exit"],
-        pid=values["pid"],
-        created=datetime.fromisoformat(values["created"]),
-        started=_time(values["started"]),
-        ended=_time(values["ended"]),
-        updated=datetime.fromisoformat(values["updated"]),
-    )
-    return Row(
-        session=session,
-        folder=Path(values["folder"]),
-        runner=values["runner"],
-        runner_started=values["runner_started"],
-        pid_started=values["pid_started"],
-        boot=values["boot"],
-        control=values["control"],
-        stop_asked=bool(values["stop"]),
-        gate=values["gate"],
-    )
+    values: dict[str, Any] = dict(zip(COLUMNS.split(", "), row, strict=True))
+    values |= {
+        "id": f"s{values['number']}",
+        "project": Path(values["project"]),
+        "folder": Path(values["folder"]),
+        "command": tuple(json.loads(values["command"])),
+        "stop_asked": bool(values["stop"]),
+    }
+    for name in ("created", "started", "ended", "updated"):
+        values[name] = datetime.fromisoformat(values[name]) if values[name] else None
+    values["session"] = Session(**{field.name: values[field.name] for field in attrs.fields(Session)})
+    return Row(**{field.name: values[field.name] for field in attrs.fields(Row)})

@@ -30,6 +30,7 @@ from .barriers import Work, work_of
 from .own_row import OwnRow
 from .queue import gate, settle_lost, take_slot
 from .registry import Registry, RegistryError
+from .state import read_status, unanswered
 from .terminal import SIGNALS, SessionTerminal
 
 QUEUE_SECONDS = 0.3
@@ -194,9 +195,7 @@ class Runner:
                 other.session.project == row.session.project for other in queued
             ):
                 return False
-            with closing(Project(row.session.project)) as project:
-                project.poll(backlog=0)
-                status = project.status()
+            status = read_status(row.session.project)
             open_ones = [one for one in status["questions"] if not one["answer_given"]]
             limit = datetime.now(UTC) - timedelta(seconds=self.settings.park_seconds)
             steps = {one["step"] for one in open_ones if datetime.fromisoformat(one["asked_at"]) < limit}
@@ -212,8 +211,7 @@ class Runner:
         """
         if not (was_asked or status == NOBODY_ANSWERED) or status == 0 or self.row.read().stop_asked:
             return False
-        with closing(Project(self.row.read().session.project)) as project:
-            question = _open_question(project)
+        question = next(iter(unanswered(read_status(self.row.read().session.project))), "")
         if not question:
             return False
         why = "its slot is for others until then" if was_asked else "nobody could answer"
@@ -233,8 +231,9 @@ class Runner:
         with closing(Project(self.row.read().session.project)) as project:
             while not self._is_stopped("stopped while it waited for an answer"):
                 with suppress(GsdError, OSError):
-                    question = _open_question(project)
+                    project.poll(backlog=0)
                     status = project.status()
+                    question = next(iter(unanswered(status)), "")
                     if question and question != self.row.read().session.checkpoint:
                         self.row.save(checkpoint=question)
                     if not question and not status["owner"]:
@@ -251,11 +250,10 @@ class Runner:
         code = status if status >= 0 else 128 - status
         row = self.row.read()
         cut_off = ""
-        with suppress(GsdError, OSError), closing(Project(row.session.project)) as project:
-            project.poll(backlog=0)
+        with suppress(GsdError, OSError):
             # What can end a process in this way is a plugin.
             if code == 0 and work_of(row.session.command) != Work():
-                is_open = project.status()["status"] == "interrupted"
+                is_open = read_status(row.session.project)["status"] == "interrupted"
                 cut_off = "it ended without recording the end of its run; continue with: gsd resume" * is_open
         code = code or int(bool(cut_off))
         asked = row.stop_asked or code in (HUNG_UP, INTERRUPTED, TERMINATED)
@@ -263,12 +261,6 @@ class Runner:
         killed = "" if status >= 0 or asked else f"killed by signal {-status}"
         said = "; ".join(filter(None, [killed or cut_off or row.session.reason, lost_output]))
         self.row.end(state, exit_code=code, reason=said)
-
-
-def _open_question(project: Project) -> str:
-    """Return the oldest question of the project's run that nobody has answered; empty if there is none."""
-    project.poll(backlog=0)
-    return next((str(one["id"]) for one in project.status()["questions"] if not one["answer_given"]), "")
 
 
 def _ignore(number: int, frame: object) -> None:

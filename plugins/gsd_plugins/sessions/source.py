@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from gsd_core import Answer, Session
+import attrs
 
-from .changes import Change
+from gsd_core import Answer, GsdError, Session
 
+from .changes import Change, Changes, ShieldedTasks
+from .output import Chunk
 
-class Output(Protocol):
-    """A piece of what a session printed: its bytes, the cursors of its start and end, and whether older bytes
-    that were asked for are not kept any more."""
-
-    @property
-    def data(self) -> bytes: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def dropped(self) -> bool: ...
+POLL_SECONDS = 0.08
+"""How often the journals are read. A question has to be on every screen within 250 ms."""
+KEPT_CHANGES = 50_000
+"""How many changes are kept for those who come back; older ones are in the journals."""
 
 
 class Source(Protocol):
@@ -35,7 +31,7 @@ class Source(Protocol):
     def session(self, session: str) -> Session: ...
     def changes(self, after: int) -> tuple[Sequence[Change], bool]: ...
     async def status(self, session: str) -> dict[str, Any]: ...
-    async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Output: ...
+    async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk: ...
     async def wait(self, after: int, seconds: float) -> int: ...
     async def refresh(self) -> None: ...
     async def start(self, arguments: Sequence[str], project: Path) -> Session: ...
@@ -45,3 +41,65 @@ class Source(Protocol):
     async def answer(self, session: str, question: str, words: str, *, by: str = "") -> Answer: ...
     async def send(self, session: str, data: bytes) -> None: ...
     async def resize(self, session: str, columns: int, rows: int) -> None: ...
+
+
+@attrs.define(kw_only=True)
+class Polled:
+    """What the sources have in common: they look for changes as long as their context is entered.
+
+    Methods that touch the disk are coroutines; they run in a thread, so that no reader waits for another.
+    """
+
+    poll_seconds: float = POLL_SECONDS
+    _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
+
+    async def __aenter__(self) -> Self:
+        await self.refresh()
+        self._task = asyncio.create_task(self._follow(), name="changes")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        # Threads may still read the registry and the journals.
+        await self._reads.wait()
+
+    @property
+    def number(self) -> int:
+        """The number of the last change; 0 before the first."""
+        return self._changes.number
+
+    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
+        """Return the changes after number *after*, and whether some before them are not kept any more.
+
+        A number from the future is one of another process: everything kept is returned, as incomplete.
+        """
+        return self._changes.after(after)
+
+    async def wait(self, after: int, seconds: float) -> int:
+        """Wait at most *seconds* for a change after number *after*, and return the last number."""
+        return await self._changes.wait(after, seconds)
+
+    async def refresh(self) -> None:
+        """Read what has changed now, without waiting for the next poll."""
+        await self._reads.run(self._refresh())
+
+    async def _refresh(self) -> None:
+        async with self._lock:
+            await self._look()
+
+    async def _look(self) -> None:
+        """Publish what has changed."""
+        raise NotImplementedError
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self.poll_seconds)
+            # A journal that is being moved away, a full disk: the next poll may succeed.
+            with suppress(GsdError, OSError):
+                await self.refresh()

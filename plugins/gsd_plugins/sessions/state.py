@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
 
 from gsd_core import Event, GsdError, UserError
 from gsd_core.project import Project
 
+from .changes import note_questions
 from .registry import ACTIVE, Registry, Row
 
 _open: dict[str, None] = {}
@@ -40,28 +44,23 @@ def _is_own(row: Row) -> bool:
 
 
 def _note(event: Event, row: Row) -> None:
-    match event.name:
-        case "run.opened":
-            # An earlier process may have asked; such a question is not asked again.
-            _open.clear()
-            _open.update((question, None) for question in _still_open(row))
-        case "question.asked":
-            _open.update((str(one["id"]), None) for one in event.data["inquiry"]["questions"])
-        case "question.answered":
-            _open.pop(str(event.data["question"]), None)
-        case "question.withdrawn":
-            for question in event.data["questions"]:
-                _open.pop(str(question), None)
-        case _:
-            pass
+    if event.name != "run.opened":
+        note_questions(_open, event)
+        return
+    # An earlier process may have asked; such a question is not asked again.
+    _open.clear()
+    with suppress(GsdError, OSError):
+        _open.update((question, None) for question in unanswered(read_status(row.session.project)))
 
 
-def _still_open(row: Row) -> list[str]:
-    project = Project(row.session.project)
-    try:
-        project.poll(backlog=0)
-        return [str(one["id"]) for one in project.status()["questions"] if not one["answer_given"]]
-    except (GsdError, OSError):
-        return []
-    finally:
-        project.close()
+def read_status(project: Path) -> dict[str, Any]:
+    """Return the status of the run in *project*, as ``gsd status --json`` prints it."""
+
+    with closing(Project(project)) as found:
+        found.poll(backlog=0)
+        return found.status()
+
+
+def unanswered(status: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the open questions in *status* that nobody has answered, oldest first."""
+    return [str(one["id"]) for one in status["questions"] if not one["answer_given"]]

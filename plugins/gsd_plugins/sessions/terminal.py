@@ -17,7 +17,6 @@ import termios
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from gsd_core import own_command, process_start
 
 from .output import OutputWriter
 from .own_row import OwnRow
-from .registry import Row, output_folder
+from .registry import Row, now, output_folder
 
 if TYPE_CHECKING:
     from .runner import Wakeup
@@ -87,7 +86,7 @@ class SessionTerminal:
                 self.row.save(
                     pid=self._pid,
                     pid_started=process_start(self._pid),
-                    started=row.session.started.isoformat() if row.session.started else _now(),
+                    started=row.session.started.isoformat() if row.session.started else now(),
                     control=path,
                 )
                 self._selector.register(self.wakeup.descriptor, selectors.EVENT_READ, ("signal", None))
@@ -152,15 +151,15 @@ class SessionTerminal:
                     self._take_orders(what)
             self._reap()
             self.row.check()
-            now = time.monotonic()
-            if self._status is None and not self._stop_at and now > self._looked_at + LOOK_SECONDS:
-                self._looked_at = now
+            time_now = time.monotonic()
+            if self._status is None and not self._stop_at and time_now > self._looked_at + LOOK_SECONDS:
+                self._looked_at = time_now
                 if self.is_to_park():
                     self.was_parked = True
                     self._end_command()
-            if self._stop_at and now > self._stop_at and self._status is None:
+            if self._stop_at and time_now > self._stop_at and self._status is None:
                 os.kill(self._pid, signal.SIGKILL)  # our own child, which nobody else can have waited for
-            if self._status is not None and (not events or now > self._ended_at + DRAIN_SECONDS):
+            if self._status is not None and (not events or time_now > self._ended_at + DRAIN_SECONDS):
                 break
 
     def _take_output(self, output: OutputWriter) -> None:
@@ -288,7 +287,3 @@ def _listening(folder: Path) -> Generator[tuple[socket.socket, str]]:
 def _set_size(terminal: int, columns: int, rows: int) -> None:
     with suppress(OSError):
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

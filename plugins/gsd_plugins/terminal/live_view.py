@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TextIO
 
-import attrs
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -38,7 +37,8 @@ PHASE_STYLES = {"completed": "green", "in_progress": "cyan", "skipped": "yellow"
 class LiveView(LineOutput):
     """Prints lines, and below them a view of the state that is redrawn in place.
 
-    The session refreshes it from the event loop. *keys* are the keys that work, with what they do.
+    The session refreshes it from the event loop. *keys* are the keys that work, with what they do, *cap* is
+    the most that the run may cost, and *ended* says why no run is active, until an event says otherwise.
     """
 
     def __init__(
@@ -48,9 +48,11 @@ class LiveView(LineOutput):
         clock: Callable[[], datetime],
         command: str = "gsd",
         keys: Sequence[tuple[str, str]] = (),
+        cap: Decimal | None = None,
+        ended: str = "",
     ) -> None:
         super().__init__(stream, level)
-        self.state = LiveState(command=command)
+        self.state = LiveState(command=command, cap=cap, ended=ended)
         self._keys = keys
         self._clock = clock
         self.block = BottomBlock(stream, self.console)
@@ -63,14 +65,6 @@ class LiveView(LineOutput):
     def roadmap(self, phases: Iterable[PhaseView]) -> None:
         """Show the phases of the roadmap."""
         self.state = with_roadmap(self.state, phases)
-
-    def cap(self, dollars: Decimal | None) -> None:
-        """Show the cost against the most that the run may cost."""
-        self.state = attrs.evolve(self.state, cap=dollars)
-
-    def wait(self) -> None:
-        """Say that no run is active, until an event says otherwise."""
-        self.state = attrs.evolve(self.state, ended="waiting for one to start")
 
     def refresh(self) -> None:
         """Redraw the view."""
@@ -232,7 +226,7 @@ def _step_lines(
     """Yield one line for a step, or two if it is the only one and the terminal is not wide."""
     number, count, name = state.task_position(step)
     line = Text(end="").append(f"{glyphs['step']} ", "cyan").append(_plain(step.id), "bold cyan")
-    line.append(f"  {elapsed_text(step.since, now)}", "dim")
+    line.append(f"  {duration_text(now - step.since) if step.since else ''}", "dim")
     if number > count:
         line.append(f"  {count} of {count} tasks done")
     elif number:
@@ -289,11 +283,6 @@ def _status_line(
 
 def _plain(text: str) -> str:
     return visible(text).replace("\n", " ").replace("\t", " ")
-
-
-def elapsed_text(since: datetime | None, now: datetime | None) -> str:
-    """Return the time between two moments as ``m:ss`` or ``h:mm:ss``."""
-    return "" if since is None or now is None else duration_text(now - since)
 
 
 def duration_text(time: timedelta) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import TextIO
 
 from rich.console import Console
@@ -34,9 +33,6 @@ class LineOutput:
 
     def roadmap(self, phases: Iterable[PhaseView]) -> None:
         """Process the phases of the roadmap; only the live view shows them."""
-
-    def cap(self, dollars: Decimal | None) -> None:
-        """Process the most that the run may cost; only the live view shows it."""
 
     def refresh(self) -> None:
         """Update what changes with time; only the live view does."""

@@ -111,11 +111,8 @@ class TerminalSession:
             return LineOutput(self._err, max(level, Level.VERBOSE))
         if self._is_interactive(run, environ) and run.verbosity >= 0:
             keys = WATCH_KEYS if run.watching else RUN_KEYS
-            view = LiveView(self._err, level, self.clock, run.command, keys)
-            view.cap(self._cap)
-            if run.watching:
-                view.wait()
-            return view
+            ended = "waiting for one to start" if run.watching else ""
+            return LiveView(self._err, level, self.clock, run.command, keys, self._cap, ended)
         return LineOutput(self._err, level)
 
     # The terminal itself

@@ -60,11 +60,11 @@ def links_to_pages(notice: Notice) -> Iterable[str]:
     from .access import pages_of_servers
 
     session = os.environ.get("GSD_SESSION", "")
-    for server in pages_of_servers():
+    for pid, page in pages_of_servers():
         # `gsd serve` shows sessions only; a server in this process shows this run only.
-        if server.pid == os.getpid() or session:
-            run = "run" if server.pid == os.getpid() else session
-            yield f"{server.page}/#/q/{notice.question}" if notice.question else f"{server.page}/#/s/{run}"
+        if pid == os.getpid() or session:
+            run = "run" if pid == os.getpid() else session
+            yield f"{page}/#/q/{notice.question}" if notice.question else f"{page}/#/s/{run}"
 
 
 @asynccontextmanager

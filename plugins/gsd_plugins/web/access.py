@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -66,22 +66,14 @@ class Addresses:
             hosts |= set(names)
         origins = {f"http://{name}" for name in hosts}
         for url in public_urls:
-            parts = public_parts(url)
-            hosts.add(parts.netloc)
-            origins.add(f"{parts.scheme}://{parts.netloc}")
+            scheme, name = public_parts(url)
+            hosts.add(name)
+            origins.add(f"{scheme}://{name}")
         return cls(hosts=frozenset(hosts), origins=frozenset(origins))
 
 
-@attrs.frozen(kw_only=True)
-class PublicUrl:
-    """The parts of the URL of a tunnel or proxy that are compared."""
-
-    scheme: str
-    netloc: str
-
-
-def public_parts(url: str) -> PublicUrl:
-    """Return the parts of the public *url*; raise ``ConfigError`` if it has more parts."""
+def public_parts(url: str) -> tuple[str, str]:
+    """Return the scheme and the host of the public *url*; raise ``ConfigError`` if it has more parts."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -96,7 +88,7 @@ def public_parts(url: str) -> PublicUrl:
     # Browsers leave the usual port out of Host and Origin.
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     is_usual = port in (None, {"http": 80, "https": 443}[parts.scheme])
-    return PublicUrl(scheme=parts.scheme, netloc=name if is_usual else f"{name}:{port}")
+    return parts.scheme, name if is_usual else f"{name}:{port}"
 
 
 def is_any_address(host: str) -> bool:
@@ -171,17 +163,12 @@ def remove_token_file(path: Path) -> None:
         return
 
 
-@attrs.frozen(kw_only=True)
-class ServerPage:
-    """A server of this user that runs: its process, and the URL of its page without the token."""
+def pages_of_servers() -> list[tuple[int, str]]:
+    """Return the servers of this user that run now: the process, and the URL of the page without the token.
 
-    pid: int
-    page: str
-
-
-def pages_of_servers() -> Iterator[ServerPage]:
-    """Yield the servers that run now; the one in this process comes first."""
-    found: list[ServerPage] = []
+    The one in this process comes first.
+    """
+    found: list[tuple[int, str]] = []
     for path in sorted(server_folder().glob("*.json")):
         try:
             data: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -190,5 +177,5 @@ def pages_of_servers() -> Iterator[ServerPage]:
             continue
         # A server that was killed leaves its file behind.
         if started and process_start(pid) == started:
-            found.append(ServerPage(pid=pid, page=page))
-    yield from sorted(found, key=lambda server: server.pid != os.getpid())
+            found.append((pid, page))
+    return sorted(found, key=lambda server: server[0] != os.getpid())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gsd_core import __version__, open_in_browser, settings_of
+from gsd_core import open_in_browser, settings_of
 
 if TYPE_CHECKING:
     from .site import Site
@@ -72,7 +72,6 @@ async def _serve(
             source,
             host=host,
             port=port,
-            version=__version__,
             public_urls=public_urls,
             slots=slots,
             keep_token=keep_token,

@@ -47,9 +47,6 @@ class Gate:
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
-            return
         if scope["type"] not in ("http", "websocket"):
             return
         nonce = secrets.token_urlsafe(18)
@@ -222,11 +219,3 @@ async def _refuse_socket(response: Any, scope: Any, receive: Receive, send: Send
     head = {"status": response.status_code, "headers": response.raw_headers}
     await send({"type": "websocket.http.response.start", **head})
     await send({"type": "websocket.http.response.body", "body": response.body})
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

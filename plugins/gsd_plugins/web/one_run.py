@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from gsd_core import RunInfo, __version__
+from gsd_core import RunInfo
 from gsd_core.project import Project
 
 from .server import serving
@@ -21,7 +21,7 @@ async def serve_run(run: RunInfo, port: int) -> AsyncGenerator[None]:
     """Serve the page about *run* as long as the context is entered."""
     async with (
         SingleRun(project=Project(run.project), run=run.id, pid=os.getpid()) as source,
-        serving(source, host=HOST, port=port, version=__version__, mcp=False) as running,
+        serving(source, host=HOST, port=port, mcp=False) as running,
     ):
         note = "" if running.port == port or not port else f" (port {port} is taken)"
         # Standard output may be for data, and the URL is for a person.

@@ -13,7 +13,6 @@ from .routes import Schema
 
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
-AMOUNT: Schema = {"type": "number"}
 FLAG: Schema = {"type": "boolean"}
 TIME: Schema = {"type": "string", "format": "date-time"}
 ANY: Schema = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import UserError
+from gsd_core import UserError, __version__
 from gsd_plugins.sessions import Source
 
 from .access import Addresses, is_any_address, remove_token_file, tokens_for, write_token_file
@@ -77,7 +77,6 @@ async def serving(
     *,
     host: str,
     port: int,
-    version: str,
     public_urls: Iterable[str] = (),
     slots: int | None = None,
     mcp: bool = True,
@@ -94,7 +93,7 @@ async def serving(
         tokens=tokens,
         addresses=Addresses.of(host, number, public_urls),
         table=routes(),
-        version=version,
+        version=__version__,
         slots=slots,
     )
     shown = "127.0.0.1" if is_any_address(host) else f"[{host}]" if ":" in host else host

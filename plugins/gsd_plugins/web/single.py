@@ -6,47 +6,30 @@ import asyncio
 import getpass
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Conflict, Event, GsdError, NotFound, Session, SessionState, UserError
+from gsd_core import Answer, Conflict, Event, NotFound, Session, SessionState, UserError
 from gsd_core.project import Project
-from gsd_plugins.sessions import Change, Changes, ShieldedTasks
+from gsd_plugins.sessions import Chunk, Polled, note_questions
 
-POLL_SECONDS = 0.1
-KEPT = 20_000
 ID = "run"
 """The id of the only session; those of the harness are ``s1``, ``s2``, …"""
 IN_TERMINAL = "this run is in a terminal of its own"
 
 
-@attrs.frozen(kw_only=True)
-class NoOutput:
-    """What the run printed: nothing that anybody stored."""
-
-    data: bytes = b""
-    start: int = 0
-    end: int = 0
-    dropped: bool = False
-
-
 @attrs.define(kw_only=True)
-class SingleRun:
+class SingleRun(Polled):
     """Follows the run in *project* while its context is entered."""
 
     project: Project
     run: str
     pid: int
     _session: Session = attrs.field(init=False)
-    _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT), init=False)
-    _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
     _open: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
-    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         now = datetime.now(UTC)
@@ -64,22 +47,11 @@ class SingleRun:
 
     async def __aenter__(self) -> SingleRun:
         self._publish(None)
-        await self.refresh()
-        self._task = asyncio.create_task(self._follow(), name="single run")
-        return self
+        return await super().__aenter__()
 
     async def __aexit__(self, *_: object) -> None:
-        if self._task:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-        await self._reads.wait()
+        await super().__aexit__()
         self.project.close()
-
-    @property
-    def number(self) -> int:
-        """The number of the last change."""
-        return self._changes.number
 
     def sessions(self) -> Sequence[Session]:
         """Return the only session."""
@@ -96,18 +68,10 @@ class SingleRun:
         self.session(session)
         return await self._reads.run(asyncio.to_thread(self.project.status))
 
-    async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> NoOutput:
+    async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
         """Return nothing: the run prints in its own terminal."""
         self.session(session)
-        return NoOutput()
-
-    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
-        """Return the changes after number *after*, and whether some are not kept any more."""
-        return self._changes.after(after)
-
-    async def wait(self, after: int, seconds: float) -> int:
-        """Wait for a change after number *after*, and return the last number."""
-        return await self._changes.wait(after, seconds)
+        return Chunk(data=b"", start=0, end=0)
 
     async def start(self, arguments: Sequence[str], project: Path) -> Session:
         """Refuse: sessions belong to ``gsd serve``."""
@@ -146,34 +110,13 @@ class SingleRun:
         """Refuse: the run has a terminal of its own."""
         await self.send(session, b"")
 
-    async def refresh(self) -> None:
-        """Read what has changed now."""
-        await self._reads.run(self._refresh())
-
-    async def _refresh(self) -> None:
-        async with self._lock:
-            for event in await asyncio.to_thread(self.project.poll):
-                self._take(event)
-
-    async def _follow(self) -> None:
-        while True:
-            await asyncio.sleep(POLL_SECONDS)
-            # A full disk, or a journal that is being moved away: the next look may succeed.
-            with suppress(GsdError, OSError):
-                await self.refresh()
+    async def _look(self) -> None:
+        for event in await asyncio.to_thread(self.project.poll):
+            self._take(event)
 
     def _take(self, event: Event) -> None:
         if event.run == self.run:
-            match event.name:
-                case "question.asked":
-                    self._open.update((str(one["id"]), None) for one in event.data["inquiry"]["questions"])
-                case "question.answered":
-                    self._open.pop(str(event.data["question"]), None)
-                case "question.withdrawn":
-                    for question in event.data["questions"]:
-                        self._open.pop(str(question), None)
-                case _:
-                    pass
+            note_questions(self._open, event)
         self._publish(event)
         checkpoint = next(iter(self._open), "")
         if checkpoint != self._session.checkpoint:

@@ -14,7 +14,7 @@ import attrs
 
 from gsd_core import GsdError
 
-from .errors import CODES, Refused, error_json, refused_by
+from .errors import Refused, error_json, refused_by
 from .gate import PROTOCOL
 from .text import printed_text
 
@@ -129,11 +129,9 @@ class Connection:
             if name in ("input", "resize") and self.scope != "control":
                 raise Refused(403, "this token may only watch", "use the token for control")
             await known[name](cast("Any", about))
-        except Refused as error:
-            await self._say(error_json(CODES[error.status], str(error), error.hint))
-        except GsdError as error:
-            refused = refused_by(error)
-            await self._say(error_json(CODES[refused.status], str(refused), refused.hint))
+        except (Refused, GsdError) as error:
+            refused = error if isinstance(error, Refused) else refused_by(error)
+            await self._say(refused.as_json())
         except OSError as error:
             await self._say(error_json("conflict", f"the session's terminal is gone: {error.strerror}"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -40,8 +41,9 @@ def printed_text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     A character or an escape sequence that is cut at the end is left for the next piece: its rest alone would
     be shown as text. If *is_last*, there is none.
     """
-    used = len(data) if is_last else len(data) - _cut_character(data)
-    text = data[:used].decode("utf-8", "replace")
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data, final=is_last)
+    used = len(data) - len(decoder.getstate()[0])
     if not is_last and (match := UNFINISHED.search(text)) and len(match[0]) <= MAX_UNFINISHED:
         used -= len(match[0].encode())
         text = text[: match.start()]
@@ -55,14 +57,3 @@ def lines_with(data: bytes, wanted: str) -> list[str]:
         return []
     # Whoever may only see what is redacted must not find out the rest by searching.
     return [line for line in printed_text(data, is_last=True)[0].split("\n") if wanted in line.casefold()]
-
-
-def _cut_character(data: bytes) -> int:
-    """Return how many bytes at the end are the start of a character of UTF-8."""
-    for back in range(1, min(4, len(data) + 1)):
-        byte = data[-back]
-        if byte & 0b1100_0000 == 0b1000_0000:
-            continue
-        wanted = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-        return back if wanted > back else 0
-    return 0
