@@ -12,7 +12,6 @@ from gsd_core.errors import Conflict, NotFound, UserError
 from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
 from gsd_core.views.status import find_question, open_questions
 
-from .commands import with_global_options
 from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
 
@@ -39,10 +38,10 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     from gsd_core.journal.inbox import put
     from gsd_core.processes import refuse_agents
 
+    from .background import after_answer
     from .project import journal_path, load
 
-    options = global_options_of(ctx)
-    project = load(options)
+    project = load(global_options_of(ctx))
     refuse_agents("answer a question", run_pid=project.holder.pid if project.holder else None)
     question, kind = _open_question(project, question_id)
     try:
@@ -52,6 +51,7 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     answer = attrs.evolve(answer, by=getpass.getuser())
     if kind == "permission" and not as_json:
         print_line(f"question: {question.text}")  # to its end: who permits it should have seen it
+    next_step = after_answer(ctx, project)  # before: a session that waits for this answer takes it at once
     put(journal_path(project.root), "answer", unstructure(answer), by=answer.by)
 
     replaced = question.id in project.pending_answers
@@ -67,11 +67,6 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
         )
         return
     verb = "replaced the answer to" if replaced else "answered"
-    next_step = (
-        f"the active run (pid {holder.pid}) will use it"
-        if holder
-        else with_global_options("continue the run with: gsd resume", options)
-    )
     print_line(f"{verb} {question.id}: {answer.words}; {next_step}")
 
 

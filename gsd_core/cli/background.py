@@ -8,20 +8,24 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gsd_core.errors import ConfigError, PluginError, UserError
+from gsd_core.errors import ConfigError, GsdError, PluginError, UserError
 from gsd_core.hookspecs import gsd_session_host
 from gsd_core.model.session import Session, SessionHost, SessionRequest
 
 from .output import print_json, print_line
 
 if TYPE_CHECKING:
+    import click
+
     from gsd_core.plugins.calling import Hooks
 
     from .global_options import GlobalOptions
     from .plugin_loading import Loaded
+    from .project import ProjectState
 
 FLAG = "--bg"
 BUILT_IN_HOST = "sessions"
@@ -111,6 +115,25 @@ def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
         # A host need not list its sessions, and may know other names for them, such as `3` for `s3`.
         plugin, host = _pick_host(loaded.hooks, settings_of(RunSettings).session_host)
         return plugin, host.stop(session)
+
+
+def after_answer(ctx: click.Context, project: ProjectState) -> str:
+    """Return what happens with an answer that is stored: who uses it, or which command continues the run."""
+    from .commands import with_global_options
+    from .global_options import global_options_of
+    from .plugin_loading import bound_settings, loaded_plugins
+
+    if project.holder:
+        return f"the active run (pid {project.holder.pid}) will use it"
+    # The answer is stored, so nothing that is wrong with plugins or sessions is an error here.
+    with suppress(GsdError, OSError):
+        loaded = loaded_plugins(ctx)
+        with bound_settings(loaded):
+            sessions = [one for host in session_hosts(loaded).values() for one in host.list()]
+        for one in sessions:
+            if one.project == project.root and one.state == "waiting_checkpoint":
+                return f"session {one.id} continues by itself once all its questions are answered"
+    return with_global_options("continue the run with: gsd resume", global_options_of(ctx))
 
 
 def _without_flag(arguments: Sequence[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from gsd_core.errors import UserError
+from gsd_core.errors import NotFound, UserError
 from gsd_core.own_process import data_output
 from gsd_core.sanitize import one_line
 
@@ -128,14 +128,16 @@ def command(
 
     from .project import now, project_root
 
+    root = project_root(global_options_of(ctx))
+    _refuse_unknown(root, normal_phase(phase), step)
     wanted = _Filter(
         after=after,
         since=parse_since(since, now()) if since else None,
         phase=normal_phase(phase),
-        step=_checked_step(step),
+        step=step,
         kinds=kinds,
     )
-    journal = _Journal(root=project_root(global_options_of(ctx)), follow=follow, count=count)
+    journal = _Journal(root=root, follow=follow, count=count)
     with suppress(KeyboardInterrupt):
         if as_json:
             _print_json(journal, wanted)
@@ -160,16 +162,29 @@ def _is_part(step: str, wanted: str) -> bool:
     return step == wanted or step.startswith(f"{wanted}/")
 
 
-def _checked_step(step: str) -> str:
+def _refuse_unknown(root: Path, phase: str, step: str) -> None:
+    """Raise an error that says what exists if neither the log nor the project has the *phase* or *step*."""
     from gsd_core.model.ids import StepId
+    from gsd_core.planning.survey import survey
+    from gsd_core.views.status import phase_of
+    from gsd_core.views.story import STEP_WORDS
 
-    if step:
-        try:
-            StepId.parse(step)
-        except ValueError as error:
-            hint = "name a step like 1/plan, 1/execute/01-02 or init, or a kind of steps like verify"
-            raise UserError(f"not a step: {step!r}", hint=hint) from error
-    return step
+    from .project import open_journal
+
+    try:
+        named = StepId.parse(step) if step else None
+    except ValueError as error:
+        hint = "name a step like 1/plan, 1/execute/01-02 or init, or a kind of steps like verify"
+        raise UserError(f"not a step: {step!r}", hint=hint) from error
+    with open_journal(root) as journal:
+        recorded = {record.step for record in journal.events(facts_only=True)}
+    # A phase that was removed, or archived with its milestone, is still in the log.
+    for number in filter(None, (phase, named.phase if named else "")):
+        if number not in map(phase_of, recorded):
+            survey(root).view(number)
+    if named and named.kind not in STEP_WORDS and not any(_is_part(one, named.kind) for one in recorded):
+        known = ", ".join(sorted(STEP_WORDS))
+        raise NotFound(f"no steps of the kind {named.kind!r} in the log", hint=f"kinds of steps: {known}")
 
 
 def _print_json(journal: _Journal, wanted: _Filter) -> None:

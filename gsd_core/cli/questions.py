@@ -11,7 +11,7 @@ from rich.text import Text
 from gsd_core.model.question import Asked, answer_command
 from gsd_core.views.status import open_questions, question_json
 
-from .commands import base_command, with_global_options
+from .commands import base_command
 from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @gsd_command("questions", "gsd questions", "gsd questions --json", last=json_flag)
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the open questions, each with the command that answers it."""
+    from .background import after_answer
     from .project import load
 
     options = global_options_of(ctx)
@@ -39,7 +40,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         for line in _lines(asked, options):
             print_line(line)
         if asked.question.id in project.pending_answers:
-            print_line(with_global_options("answered; continue the run with: gsd resume", options))
+            print_line(f"answered; {after_answer(ctx, project)}")
         print_line()
 
 

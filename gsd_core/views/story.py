@@ -393,7 +393,7 @@ def step_words(step: str, *, for_gaps: bool = False) -> str:
         parsed = StepId.parse(step)
     except ValueError:
         return step
-    words = _WORDS.get(parsed.kind, parsed.kind)
+    words = STEP_WORDS.get(parsed.kind, parsed.kind)
     if parsed.kind == "plan" and (for_gaps or parsed.round):
         words = "plan the closure of gaps"
     if parsed.kind == "verify" and parsed.round:
@@ -420,10 +420,11 @@ def answered_by(answer: Data) -> str:
             return " through ".join(filter(None, [by or "a person", via]))
 
 
-_WORDS = {
+STEP_WORDS = {
     "init": "write the roadmap from the idea",
     "survey": "describe the existing code",
     "discuss": "settle what is open",
+    "early-research": "research before the questions",
     "research": "research",
     "plan": "plan",
     "execute": "execute plan",

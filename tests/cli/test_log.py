@@ -99,7 +99,7 @@ def test_no_internal_name_is_in_the_log(bench: Bench) -> None:
     [
         (["--phase", "2"], "task 1", "started (gsd"),
         (["--phase", "02"], "task 1", "started (gsd"),
-        (["--phase", "3"], "", "task 1"),
+        (["--phase", "2", "--step", "audit"], "", "task 1"),
         (["--step", "2/verify"], "1 gap found", "task 1"),
         (["--step", "verify"], "1 gap found", "task 1"),
         (["--step", "2/execute"], "task 1", "1 gap found"),
@@ -225,5 +225,25 @@ def test_an_empty_log_says_why(bench: Bench) -> None:
     worked(bench)
 
     assert before == "no run yet in this project, so no log\n"
-    assert log(bench, "--phase", "77") == "nothing in the log matches\n"
-    assert log(bench, "--phase", "77", "--json") == ""
+    assert log(bench, "--step", "audit") == "nothing in the log matches\n"
+    assert log(bench, "--step", "audit", "--json") == ""
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["--follow"]])
+def test_a_phase_or_step_that_does_not_exist_is_an_error_that_says_what_exists(
+    bench: Bench, more: list[str]
+) -> None:
+    plan = bench.root / ".planning"
+    plan.mkdir(exist_ok=True)
+    (plan / "ROADMAP.md").write_text("# Roadmap\n\n## Phases\n\n### Phase 1: Notes\n**Goal**: Notes\n")
+    worked(bench)
+    gone = log(bench, "--phase", "2")  # not in the roadmap any more
+    for wrong in (["--phase", "77"], ["--step", "77/plan"], ["--step", "nonsense"], ["--step", "1/nonsense"]):
+        result = call("log", "-C", bench.root, *wrong, *more)
+
+        assert result.exit_code == 2
+        known = "the project has 1" if "77" in " ".join(wrong) else "discuss, "
+        assert known in (result.stdout if "--json" in more else result.stderr)
+
+    assert "task 1" in gone
+    assert log(bench, "--phase", "1") == "nothing in the log matches\n"

@@ -59,8 +59,10 @@ def test_an_answer_from_elsewhere_continues_a_session_that_nobody_could_answer(t
     # Others of the project need not wait for it.
     assert until(another("status"), ended).state == "completed"
 
-    gsd("answer", waiting.checkpoint, "1")
+    said = gsd("answer", waiting.checkpoint, "1")
 
+    assert f"session {session} continues by itself" in said
+    assert "gsd resume" not in said
     done = until(session, ended, 120)
     assert (done.state, done.exit, done.reason) == ("completed", 0, ""), host.output_of(session).data.decode()
     printed = host.output_of(session).data
