@@ -171,6 +171,8 @@ def _refuse_unknown(root: Path, phase: str, step: str) -> None:
 
     from .project import open_journal
 
+    if not (phase or step):
+        return
     try:
         named = StepId.parse(step) if step else None
     except ValueError as error:
