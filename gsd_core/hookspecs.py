@@ -100,7 +100,7 @@ class RunInfo:
 
 @attrs.frozen(kw_only=True)
 class ProjectInfo:
-    """A project as config writers see it: its root and the current content of its ``config.json``."""
+    """A project as config writers see it: its root, and whether ``--yes`` was given; *config* is empty."""
 
     root: Path
     config: dict[str, Any] = attrs.field(factory=dict[str, Any])
@@ -497,7 +497,7 @@ async def gsd_on_event(event: Event) -> None:
         @implements(gsd_on_event)
         async def count(event: Event) -> None:
             if event.name == "step.completed":
-                print(event.step)
+                log.info("%s is completed", event.step)
     """
 
 
