@@ -35,7 +35,6 @@ from gsd_core.planning.verification import render_verification
 from .acceptance import ask_person
 from .answers import (
     RUN_COMMAND,
-    VERDICTS,
     FindingAnswer,
     VerdictAnswer,
     VerdictsAnswer,
@@ -110,7 +109,7 @@ async def _ask_verifier(
         system=system_prompt("verify"),
         prompt=_prompt(step, phase, required),
         functions=(RUN_COMMAND,),
-        schema=VERDICTS,
+        answer=VerdictsAnswer,
         turns=60,
     )
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
