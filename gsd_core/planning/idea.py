@@ -71,10 +71,7 @@ def split_statements(text: str) -> tuple[Statement, ...]:
     newlines = [match.start() for match in re.finditer("\n", text)]
     return tuple(
         Statement(
-            id=f"S{number}",
-            text=one.text,
-            line=bisect_right(newlines, one.start) + 1,
-            heading=one.heading,
+            id=f"S{number}", text=one.text, line=bisect_right(newlines, one.start) + 1, heading=one.heading
         )
         for number, one in enumerate(_ranges(text), start=1)
     )
@@ -461,10 +458,7 @@ class StatedIdea:
 
 
 def render_idea(
-    name: str,
-    text: str,
-    used_by: Mapping[str, Sequence[str]],
-    derived: Sequence[tuple[str, str]] = (),
+    name: str, text: str, used_by: Mapping[str, Sequence[str]], derived: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Return IDEA.md; :func:`parse_idea` reads it.
 

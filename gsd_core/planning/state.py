@@ -332,11 +332,7 @@ def _bar(percent: int, old: str = "░" * 10) -> str:
 
 
 def _session(change: SetPosition) -> dict[str, Field]:
-    return {
-        "last session": change.date,
-        "last date": change.date,
-        "stopped at": inline(change.activity),
-    }
+    return {"last session": change.date, "last date": change.date, "stopped at": inline(change.activity)}
 
 
 STATUSES = {

@@ -37,10 +37,7 @@ from .paths import executed_plans, phase_file, phase_of
 from .plan_checks import normalized
 
 _SEVERITIES: tuple[tuple[Severity, str], ...] = (
-    (
-        "blocker",
-        r"crash|\berrors?\b|exception|traceback|fails? completely|unusable|data loss",
-    ),
+    ("blocker", r"crash|\berrors?\b|exception|traceback|fails? completely|unusable|data loss"),
     ("major", r"(?:does|do|did)(?: not|n't) work|nothing happens|does nothing|wrong result|missing"),
     ("cosmetic", r"colou?rs?\b|font|spacing|align|visual|looks? off|pixel|margin"),
     ("minor", r"works,? but|slow|weird|minor|small issue|typo"),

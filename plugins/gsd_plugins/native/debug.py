@@ -33,22 +33,9 @@ from gsd_core import (
 from gsd_core.planning.frontmatter import Node, read_frontmatter, render_frontmatter
 from gsd_core.planning.markdown import document, inline, prose
 
-from .answers import (
-    RUN_COMMAND,
-    DiagnosesAnswer,
-    DiagnosisAnswer,
-    acceptance,
-    parse_answer,
-)
+from .answers import RUN_COMMAND, DiagnosesAnswer, DiagnosisAnswer, acceptance, parse_answer
 from .models import task_for
-from .prompt_context import (
-    fence,
-    files_section,
-    join,
-    phase_section,
-    section,
-    system_prompt,
-)
+from .prompt_context import fence, files_section, join, phase_section, section, system_prompt
 from .run_command import command_runner
 from .skills import rules_section
 
@@ -86,11 +73,7 @@ def is_due(now: StepSituation) -> bool:
 
 
 STEP_TYPE = StepType(
-    kind="debug",
-    before="plan",
-    due=is_due,
-    writes=(f"{FOLDER}/*.md",),
-    title="Find the root causes of gaps",
+    kind="debug", before="plan", due=is_due, writes=(f"{FOLDER}/*.md",), title="Find the root causes of gaps"
 )
 
 

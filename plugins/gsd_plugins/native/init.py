@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from gsd_core import (
-    FileWrite,
-    Permanent,
-    Statement,
-    StepHost,
-    StepRequest,
-    StepResult,
-)
+from gsd_core import FileWrite, Permanent, Statement, StepHost, StepRequest, StepResult
 from gsd_core.planning.check import check_roadmap
 from gsd_core.planning.config import default_config, render_config
 from gsd_core.planning.idea import (

@@ -11,15 +11,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from gsd_core import (
-    FileWrite,
-    PlannedPhase,
-    PlanningError,
-    Requirement,
-    SetPosition,
-    StepRequest,
-    StepResult,
-)
+from gsd_core import FileWrite, PlannedPhase, PlanningError, Requirement, SetPosition, StepRequest, StepResult
 from gsd_core.planning.idea import PATH as IDEA
 from gsd_core.planning.idea import render_idea
 from gsd_core.planning.markdown import read_text

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gsd_core import (
-    Inquiry,
-    Option,
-    Permanent,
-    Plan,
-    Question,
-    StepHost,
-    StepRequest,
-)
+from gsd_core import Inquiry, Option, Permanent, Plan, Question, StepHost, StepRequest
 from gsd_core.planning.config import get
 from gsd_core.planning.plan import render_plan
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from urllib.parse import urldefrag, urlsplit
 
-from gsd_core import (
-    FileWrite,
-    StepHost,
-    StepRequest,
-    StepResult,
-    StepSituation,
-    StepType,
-    padded,
-)
+from gsd_core import FileWrite, StepHost, StepRequest, StepResult, StepSituation, StepType, padded
 from gsd_core.planning.config import get
 from gsd_core.planning.research import Claim, Confidence, Source, render_research
 

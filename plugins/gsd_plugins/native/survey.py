@@ -47,11 +47,7 @@ def is_due(now: StepSituation) -> bool:
 
 
 step_type = StepType(
-    kind="survey",
-    before="init",
-    due=is_due,
-    writes=(f"{FOLDER}/*.md",),
-    title="Describe the existing code",
+    kind="survey", before="init", due=is_due, writes=(f"{FOLDER}/*.md",), title="Describe the existing code"
 )
 
 

@@ -33,14 +33,7 @@ from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
 from .acceptance import ask_person
-from .answers import (
-    RUN_COMMAND,
-    FindingAnswer,
-    VerdictAnswer,
-    VerdictsAnswer,
-    parse_answer,
-    validate_answer,
-)
+from .answers import RUN_COMMAND, FindingAnswer, VerdictAnswer, VerdictsAnswer, parse_answer, validate_answer
 from .citations import Sources, describe
 from .models import task_for
 from .paths import executed_plans, phase_file, phase_of
