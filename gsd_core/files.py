@@ -11,6 +11,7 @@ Errors are ``OSError``; those that are about a link, the kind of a file or its s
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
@@ -30,7 +31,7 @@ MAX_BYTES = 8 * 2**20
 MAX_LINKS = 40
 DRAFT = (".gsd-", ".tmp")
 """The prefix and suffix of a file's name while it is written; recovery removes what a crash left behind."""
-_DRAFT = re.compile(r"\.gsd-(\d{1,9})-[0-9a-f]+\.tmp")
+_DRAFT = re.compile(r"\.gsd-\d+-[0-9a-f]+\.tmp")
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -71,12 +72,9 @@ def write_below(
     permissions become; by default those of the file that it replaces, or what the umask gives a new one.
     Unless *durable*, it need not be on disk yet when this returns.
     """
-    draft = f"{DRAFT[0]}{os.getpid()}-{secrets.token_hex(8)}{DRAFT[1]}"
     with _parent(root, path, make=True) as (folder, name):
         _remove_dead_drafts(folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
-        descriptor = os.open(draft, flags, 0o666 if mode is None else mode, dir_fd=folder)
+        draft, descriptor = _new_draft(folder, 0o666 if mode is None else mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -89,21 +87,36 @@ def write_below(
                         mode = stat.S_IMODE(old) & 0o777 if stat.S_ISREG(old) else None
                 if mode is not None:
                     os.fchmod(file.fileno(), mode)
-            os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
                 os.unlink(draft, dir_fd=folder)
             raise
 
 
+def _new_draft(folder: int, mode: int) -> tuple[str, int]:
+    """Return the name and the descriptor of a new file that is locked as long as its process lives."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        draft = f"{DRAFT[0]}{os.getpid()}-{secrets.token_hex(8)}{DRAFT[1]}"
+        # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
+        descriptor = os.open(draft, flags, mode, dir_fd=folder)
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return draft, descriptor
+        os.close(descriptor)  # another process took it for one without an owner, before it was locked
+
+
 def _remove_dead_drafts(folder: int) -> None:
     """Remove from an open folder the drafts of processes that were killed."""
     for name in os.listdir(folder):
-        if found := _DRAFT.fullmatch(name):
+        if _DRAFT.fullmatch(name):
             with suppress(OSError):
-                try:
-                    os.kill(int(found[1]), 0)
-                except ProcessLookupError:
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+                    # A lock ends with its process. Its id can be that of another one by now, or of a zombie.
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     os.unlink(name, dir_fd=folder)
 
 

@@ -50,7 +50,7 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     done: list[tuple[Repair, bool]] = []
     if repair:
         # Without a repository there is no lock, and no place for what was begun.
-        command = ("health", "--repair")
+        command = ("health", "--repair", *(["--yes"] if yes else []))
         with editing(root, command) if core_folder(root) else nullcontext() as editor:
             done = _repair(root, editor, yes=yes, quiet=as_json)
     issues = (*check_journal(root), *check_health(root))

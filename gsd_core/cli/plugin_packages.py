@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -185,6 +186,9 @@ def install(names: tuple[str, ...], no_index: bool, find_links: tuple[str, ...])
         interrupted: list[str] = json.loads(begun.read_text("utf-8"))
         warn([f"an installation was interrupted, and is done again: {', '.join(interrupted)}"])
         _run(installer.repair(interrupted, options), what)
+        # What pip was writing when it was killed; it does not look for that again.
+        for draft in Path(sysconfig.get_path("purelib")).glob("*.dist-info/*.tmp"):
+            draft.unlink(missing_ok=True)
     write_below(begun.parent, BEGUN, json.dumps(packages).encode())
     try:
         _run(installer.install(packages, options), what)

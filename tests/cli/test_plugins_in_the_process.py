@@ -12,6 +12,8 @@ import pytest
 
 from gsd_core.testing.small_run import _make_project  # pyright: ignore[reportPrivateUsage] - no run is wanted
 
+pytestmark = pytest.mark.slow
+
 WORK = """
 from gsd_core.testing.small_run import FILES, SmallWork
 work = SmallWork(dict(FILES))
@@ -110,7 +112,6 @@ ENDS = [
     "sys.exit(0)",
     "raise KeyboardInterrupt",
 ]
-SLOW = [pytest.param(body, marks=pytest.mark.slow) for body in ENDS[1:]]
 
 
 @pytest.mark.parametrize("body", ENDS)
@@ -121,7 +122,7 @@ def test_a_detector_that_ends_the_process_is_a_detector_that_failed(root: Path, 
     assert "plugin 'mine' failed in gsd_find_gaps" in done.stderr
 
 
-@pytest.mark.parametrize("body", [ENDS[0], *SLOW])
+@pytest.mark.parametrize("body", ENDS)
 def test_a_run_whose_detector_ends_the_process_records_its_end_and_does_not_succeed(
     root: Path, body: str
 ) -> None:
@@ -141,7 +142,6 @@ def test_a_run_whose_detector_ends_the_process_records_its_end_and_does_not_succ
         "threading.Timer(3, os._exit, [0]).start(); raise RuntimeError",
     ],
 )
-@pytest.mark.slow
 def test_whatever_a_plugin_does_a_run_that_did_not_succeed_is_not_0(root: Path, body: str) -> None:
     done = run(root, DETECTOR.format(body))
 
@@ -215,7 +215,6 @@ def test_what_a_plugin_prints_is_not_in_what_an_mcp_client_reads(root: Path, tmp
     assert "NOISE" in done.stderr
 
 
-@pytest.mark.slow
 def test_the_stream_of_a_run_has_only_its_events(root: Path) -> None:
     done = run(root, NOISY, "--output-format", "stream-json")
 
@@ -237,10 +236,8 @@ BODIES = [
     ("pass", "raise RuntimeError('no luck'); yield", 2, "cannot start"),
     ("raise RuntimeError('no luck')", "yield", 0, "the run works without what it sets up"),
     ("pass", "yield; raise RuntimeError('no luck')", 0, "at the end of the run, whose result stands"),
-    pytest.param(
-        "pass", "yield; yield", 0, "at the end of the run, whose result stands", marks=pytest.mark.slow
-    ),
-    pytest.param("pass", "\n            if 0: yield", 2, "cannot start", marks=pytest.mark.slow),
+    ("pass", "yield; yield", 0, "at the end of the run, whose result stands"),
+    ("pass", "\n            if 0: yield", 2, "cannot start"),
 ]
 
 

@@ -11,6 +11,8 @@ from tests.e2e.project import EXAMPLE, FAKE, Project, no_problems
 from tests.run.harness import git
 from tests.sandbox.box import require_sandbox
 
+pytestmark = pytest.mark.slow
+
 CREATED = ("gsd.toml", ".githooks/pre-commit")
 
 

@@ -191,6 +191,7 @@ def test_a_required_sandbox_that_is_missing_ends_the_start(project: Project, giv
     assert not project.journal_file.exists() or project.facts() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ['sandbox = "off"', 'sandbox = "auto"', "sandboxes = []", "checks_share_caches = true"]
 )

@@ -12,6 +12,8 @@ import pytest
 
 from tests.e2e.project import EXAMPLE, FAKE, Project, gate, no_problems
 
+pytestmark = pytest.mark.slow
+
 HIDDEN = "an answer that nobody can read"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -174,3 +176,29 @@ def test_a_folder_that_is_swapped_for_a_link_all_the_time_never_leads_out(root: 
     assert "own" in outcomes
     assert "secret" not in outcomes
     assert sorted(path.name for path in (root.parent / "outside").iterdir()) == ["secret"]
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from gsd_core import files
+os.replace = lambda *arguments, **options: (print("written", flush=True), sys.stdin.read())
+files.write_below(Path(sys.argv[1]), "a.txt", b"half")
+"""
+
+
+def test_what_a_killed_process_was_writing_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"written\n"
+        [draft] = tmp_path.iterdir()
+        write_below(tmp_path, "b.txt", b"whole")
+        assert draft.exists()  # its process is still at work
+
+        writer.kill()
+        # Not waited for: its id still exists, as that of a zombie.
+        os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)
+        write_below(tmp_path, "b.txt", b"whole")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["b.txt"]

@@ -145,6 +145,7 @@ def test_a_run_refuses_to_commit_without_a_filter(scene: Scene) -> None:
     assert list(scene.problems()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["./tools/clean", "python3 clean.py", "cd tools && $PWD/clean.py", "cat <a.py"]
 )

@@ -257,8 +257,13 @@ class Campaign:
         left += [path.name for path in (root / ".git").rglob("*.lock")]
         left += [path.name for path in (root / ".git" / "gsd").rglob("*") if path.name in RECORDS]
         left += [path.name for path in base.glob("env/*.json")]
-        # pip unpacks there, and leaves it to the system when it is killed.
-        left += [path.name for path in (base / "tmp").iterdir() if not path.name.startswith("pip-")]
+        # pip unpacks there, and leaves it to the system when it is killed; so does Python with the empty file
+        # by which it finds out whether it can write there.
+        left += [
+            path.name
+            for path in (base / "tmp").iterdir()
+            if not (path.name.startswith("pip-") or (path.is_file() and path.stat().st_size <= len(b"blat")))
+        ]
         installed = {
             path.relative_to(base).as_posix(): path.read_text("utf-8") if "plugin_mine" in path.name else ""
             for path in base.glob(f"env/{SITE}/**/*")

@@ -216,6 +216,28 @@ def test_closing_archives_the_milestone_and_tags_it(project: Path) -> None:
         h.do(h.request(project, h.one_phase(), given=h.idea()))
 
 
+def test_a_roadmap_that_is_kept_in_milestones_is_continued_and_closed(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    agent = FakeAgent(Scenario(h.IDEA, phases=2, question=False, gap=False, overloaded=False))
+    h.do(h.request(root, agent, given=h.idea(), options=Options(phases=("1",))))
+    planning = root / ".planning"
+    (planning / "milestones").mkdir()
+    (planning / "ROADMAP.md").rename(planning / "milestones/v1.0-ROADMAP.md")
+    index = "# Milestones\n\n- **v1.0 Greeter** (in progress): [roadmap](milestones/v1.0-ROADMAP.md)\n"
+    commit(root, "ROADMAP.md", index)
+
+    assert h.do(h.request(root, agent)).exit == 0
+    assert planning_file(root, "ROADMAP.md") == index
+    assert "- [x] **Phase 2: " in planning_file(root, "milestones/v1.0-ROADMAP.md")
+    before = planning_file(root, "milestones/v1.0-ROADMAP.md")
+    assert last_gaps(h.do(asked(root, CLOSE))) == ("done", 0)
+    assert planning_file(root, "milestones/v1.0-ROADMAP.md") == before
+    assert [(m.version, m.shipped) for m in survey(root).milestones] == [("v1.0", True)]
+
+    assert h.do(next_idea(root)).exit == 0
+    assert [(m.version, m.shipped) for m in survey(root).milestones] == [("v1.0", True), ("v1.1", False)]
+
+
 def tree_paths(root: Path) -> list[str]:
     return [path for path in h.git(root, "ls-tree", "-rz", "--name-only", "HEAD").split("\0") if path]
 

@@ -165,7 +165,7 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
         <dt>Cost of this run</dt>
         <dd className="numeric">
           {money(summary?.cost.dollars, summary?.cost.basis)}
-          <span className="muted">{budget > 0 ? ` of $${summary?.budget} (${Math.round(share)} %)` : ", no budget set"}</span>
+          <span className="muted">{budget > 0 ? ` of $${summary?.budget} (${Math.round(share)} %)` : ""}</span>
           {summary && <span className="muted">, {money(summary.dollars_today)} today</span>}
           {budget > 0 && <Bar value={share} label="budget used" tone={share >= 90 ? "bad" : share >= 70 ? "warn" : "accent"} />}
         </dd>
