@@ -86,3 +86,15 @@ def read_config(root: Path) -> dict[str, Any]:
 def render_config(config: Mapping[str, Any]) -> str:
     """Return config.json."""
     return json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+
+
+def merge_config(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *defaults*, overridden by *overrides*; tables are merged key by key."""
+    result = dict(defaults)
+    for key, value in overrides.items():
+        default = result.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            result[key] = merge_config(cast("dict[str, Any]", default), cast("dict[str, Any]", value))
+        else:
+            result[key] = value
+    return result

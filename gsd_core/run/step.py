@@ -241,29 +241,35 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     answered = answered_checkpoints(run, step.id)
     step = attrs.evolve(step, deferred=deferred_tasks(run, step), answered=answered)
 
-    async def end(kind: str, data: dict[str, Any]) -> None:
-        run.record(kind, {**data, **await end_of_attempt(run, gate)}, step=step.id, attempt=step.attempt)
-
     try:
         return await _execute(run, step, gate)
     except asyncio.CancelledError:
-        await end("attempt.lost", {"why": "stopped"})
+        data = {"why": "stopped", **await end_of_attempt(run, gate)}
+        run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
         raise
     except (GitUnavailable, PluginRefused) as exc:
         # Neither the agent nor the step is at fault: the conversation continues when the cause is gone.
-        await end("attempt.lost", {"why": "stopped", "error": failure(exc)})
+        data = {"why": "stopped", "error": failure(exc), **await end_of_attempt(run, gate)}
+        run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
         raise
     except Parked as exc:
         asked = {q.id for record in run.state.inquiries.values() for q in record.inquiry.questions}
         if asked.isdisjoint(exc.questions):
             # No answer would ever start the step again.
-            await end("attempt.failed", {"error": failure(exc)})
+            data = {"error": failure(exc), **await end_of_attempt(run, gate)}
+            run.record("attempt.failed", data, step=step.id, attempt=step.attempt)
             message = f"plugin {exc.plugin!r} waits for an answer to a question that was not asked: {exc}"
             raise Permanent(message, hint="a step is parked by asking through its host") from exc
-        await end("attempt.lost", {"why": "parked", "questions": list(exc.questions)})
+        run.record(
+            "attempt.lost",
+            {"why": "parked", "questions": list(exc.questions), **await end_of_attempt(run, gate)},
+            step=step.id,
+            attempt=step.attempt,
+        )
         raise
     except GsdError as exc:
-        await end("attempt.failed", {"error": failure(exc)})
+        data = {"error": failure(exc), **await end_of_attempt(run, gate)}
+        run.record("attempt.failed", data, step=step.id, attempt=step.attempt)
         raise
 
 

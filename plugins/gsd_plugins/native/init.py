@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
 
 from gsd_core import FileWrite, Permanent, Statement, StepHost, StepRequest, StepResult
 from gsd_core.planning.check import check_roadmap
-from gsd_core.planning.config import default_config, render_config
+from gsd_core.planning.config import default_config, merge_config, render_config
 from gsd_core.planning.idea import (
     CONSTRAINT,
     CONTEXT,
@@ -164,7 +163,7 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     defaults = dict(default_config(step.depth))
     # A gate that is true in the file is asked. The defaults of GSD's own commands are all true.
     del defaults["gates"]
-    config = _merged(_merged(defaults, ours), step.planning.config)
+    config = merge_config(merge_config(defaults, ours), step.planning.config)
     idea = step.idea
     texts = {
         **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),
@@ -175,15 +174,3 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
         "config.json": render_config(config),
     }
     return tuple(FileWrite(path=f".planning/{name}", text=text) for name, text in texts.items())
-
-
-def _merged(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both mappings merged at every level; *values* win."""
-    merged = dict(defaults)
-    for key, value in values.items():
-        default = merged.get(key)
-        if isinstance(default, Mapping) and isinstance(value, Mapping):
-            merged[key] = _merged(cast("Mapping[str, Any]", default), cast("Mapping[str, Any]", value))
-        else:
-            merged[key] = value
-    return merged
