@@ -23,6 +23,7 @@ from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import cast
 
 import pytest
 
@@ -68,8 +69,9 @@ def mutants(source: str) -> Iterator[tuple[int, str, CodeType]]:
                 for name, value in ast.iter_fields(parent):
                     if value is old:
                         setattr(parent, name, new)
-                    elif isinstance(value, list) and old in value:
-                        value[value.index(old)] = new
+                    elif isinstance(value, list):
+                        each = cast("list[ast.AST]", value)
+                        setattr(parent, name, [new if one is old else one for one in each])
             text = ast.unparse(new).partition("\n")[0]
             code = compile(ast.fix_missing_locations(tree), "<changed>", "exec")
             yield getattr(node, "lineno", 0), text, code

@@ -272,6 +272,9 @@ find src -type f -exec sed -i s/a/b/ {} +
 find . -name '*.py' -exec python -m py_compile {} +
 docker run --rm -v "$PWD":/app node npm test
 cat <<EOF | bash\nls\nEOF
+cat <<EOF > src/x.txt\n$HOME isn't "quoted" \\\nEOF
+while IFS= read -r line; do echo "$line"; done <<EOF\na\nEOF
+ls 2>&-
 """
 
 DENIED = r"""
@@ -535,6 +538,11 @@ git "$(echo push)"
 `echo git` push
 echo push | xargs git
 git${IFS}push
+while read -r f; do rm -rf "$f"; done <<EOF\n.git\nEOF
+sh <<EOF\n${X:-git push}\nEOF
+cat <<EOF >> src/x && git push\n$(date) isn't "quoted"\nEOF
+cat <<'EOF'\n'; ls; '\nEOF\ngit push
+mkdir -p a && cd a && cd ../.. && touch canary
 """
 
 ASKED = r"""
@@ -664,6 +672,7 @@ echo "unclosed
 echo $(unclosed
 echo `unclosed
 cat >
+*|*|)find]
 """
 
 

@@ -7,8 +7,8 @@ writing outside the project are denied where they are plain to see, and all that
 The page on security lists what this does not see: it stops mistakes and careless agents; a sandbox stops the
 others.
 
-``reading`` parses a command, ``shell`` follows it, ``checks`` judges each program by the table in
-``programs.toml``, and ``effects`` collects what was found.
+``shell`` reads a command, ``checks`` judges each program in it by the table in ``programs.toml``, ``paths``
+says what may be read and written, and ``effects`` collects what was found.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from gsd_core.hookspecs import gsd_permit_tool, gsd_settings
 
 from .effects import Findings
 from .paths import Objection, Paths, strictest
-from .reading import TooComplex
-from .shell import Shell
+from .shell import Shell, TooComplex
 from .table import entry_of
 
 GSD_TOOLS_PREFIX = "mcp__gsd__"
@@ -55,7 +54,7 @@ def settings() -> Iterable[type]:
 @implements(gsd_permit_tool)
 async def default_policy(use: ToolUse) -> Permission | None:
     """Permit one use of a tool; a human decides about a use that cannot be understood."""
-    paths = Paths.for_project(use.tree, owns_planning=use.owns_planning)
+    paths = Paths(tree=use.tree, owns_planning=use.owns_planning)
     if use.name != "Bash":
         return strictest(_objections(use, paths)) or Allow()
     command = use.input.get("command")

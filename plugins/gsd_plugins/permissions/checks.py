@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .effects import check_outward, check_runner, sends, sign_of
-from .reading import STAR, UNKNOWN, known, shown, unescaped
+from .effects import check_outward, check_runner, sends, sign_of, unescaped
+from .paths import STAR, UNKNOWN, known, shown
 from .table import base_name, entry_of, is_in, is_listed, table
 
 if TYPE_CHECKING:
@@ -35,16 +35,14 @@ def check_command(
     """Check a program, given as *path*, with its arguments; *installs*: it may come from the project."""
     findings, paths, base = shell.findings, shell.paths, base_name(program)
     findings.apply_rules(program, words)
-    if base in ("python", "pypy") and words and words[0][:1] == "-" and "-c" not in words:
-        module = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*m", word)), None)
-        words = words if module is None else ["-m", *words[module + 1 :]]
+    modules = [n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*m", word)]
+    if base in ("python", "pypy") and modules and words[0][:1] == "-" and "-c" not in words:
+        words = ["-m", *words[modules[0] + 1 :]]
     for count in (2, 1, 0):
         key = " ".join([base, *words[:count]])
-        for section in ("wrappers", "installs"):
-            if key in table()[section] and words[count - 1 : count] != ["-v"] and len(words) >= count:
-                valued = table()[section][key]
-                _check_wrapper(shell, program, words[count:], valued, stdin, installs=section == "installs")
-                return
+        if key in table()["wrappers"] or key in table()["installs"]:
+            _check_wrapper(shell, program, key, words[count:], stdin)
+            return
     if program == "git" or program.startswith("git-"):
         _check_git(shell, words if program == "git" else [program[4:], *words])
         return
@@ -101,19 +99,15 @@ def _found(shell: Shell, words: Sequence[str]) -> list[str]:
 # Commands and code in arguments
 
 
-def _check_wrapper(
-    shell: Shell, program: str, words: list[str], valued: frozenset[str], stdin: str, *, installs: bool
-) -> None:
-    """Follow the command after a wrapper's options and arguments; a number in *valued* counts the latter."""
-    inner = list(words)
+def _check_wrapper(shell: Shell, program: str, key: str, words: list[str], stdin: str) -> None:
+    """Check the command after a wrapper's options and arguments; a number in its entry counts the latter."""
+    installs, inner = key in table()["installs"], list(words)
+    valued = table()["installs" if installs else "wrappers"][key]
     while inner and (inner[0].startswith("-") or re.match(r"\w+=", inner[0])):
         option = inner.pop(0)
+        shell.assign(option, kept=False)
         if option in valued and inner:
             inner.pop(0)
-        if option[:1] != "-":
-            shell.assign(option.partition("=")[0], option.partition("=")[2], kept=False)
-        if option == "--":
-            break
     inner = inner[sum(int(word) for word in valued if word.isdigit()) :]
     options = words[: len(words) - len(inner)]
     if installs:
@@ -121,13 +115,11 @@ def _check_wrapper(
         check_runner(shell.findings, [*options, *inner[:1]] if is_in("installers", program) else ())
     if program == "xargs" and inner:
         names = stdin.split()
-        if any(re.match(r"-\w*[0d]|--(?:null|delim)", option) for option in options):
-            names = [stdin]
-        if not names or not known(stdin) or is_in("shells", inner[0]):
-            names = ["12345" if inner[0] == "kill" else UNKNOWN]
+        split = any(re.match(r"-\w*d|--delim", option) for option in options)
+        if not names or not known(stdin) or split or is_in("shells", inner[0]):
+            names = [UNKNOWN]
         token = next((value for option, value in pairwise(options) if option == "-I"), "{}")
-        name = names[0] if len(names) == 1 else UNKNOWN
-        replaced = [word.replace(token, name) for word in inner]
+        replaced = [word.replace(token, names[0] if len(names) == 1 else UNKNOWN) for word in inner]
         inner, stdin = replaced if replaced != inner else [*inner, *names], ""
     if len(inner) == 1 and " " in inner[0]:
         shell.run_text(inner[0], stdin)
@@ -246,10 +238,9 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
         written = [*written[:-1], f"{written[-1]}/x"]
     if program == "ln" or (program == "cp" and has(r"-\w*[sl]|--(?:symbolic-)?link")):
         # What is written through a link is written where it leads, seen from its own folder.
-        link = positional[-1] if positional[1:] else "."
-        start = "" if not known(link) else f"{link.rpartition('/')[0] or '.'}/"
-        leads = positional[:-1] or positional
-        written = [*(word if word[:1] == "/" else start + word for word in leads), link]
+        *leads, link = positional if positional[1:] else [*positional, "."]
+        folder = link.rpartition("/")[0] or "."
+        written = [link, *(word if word[:1] == "/" else f"{folder}/{word}" for word in leads)]
     outputs = [*_outputs(program, kind, kept), *(positional[1:] if program == "uniq" else ())]
     for path in [*outputs, *written]:
         findings.add("change", f"{program} may write {shown(path)!r}")
@@ -285,34 +276,26 @@ def _outputs(program: str, kind: str, words: Sequence[str]) -> list[str]:
 
 def _check_git(shell: Shell, words: Sequence[str]) -> None:
     """Check ``git``: what reads is allowed, what writes history or configuration is not."""
-    git, findings, paths, rest = table()["git"], shell.findings, shell.paths, list(words)
+    git, findings, rest = table()["git"], shell.findings, list(words)
     while rest and rest[0].startswith("-"):
-        option, equals, value = re.sub(r"^-c(?=.)", "-c=", rest.pop(0)).partition("=")
-        value = rest.pop(0) if option in git["value"] and not equals and rest else value
+        option = rest.pop(0)
+        value = rest.pop(0) if option in git["value"] and rest else ""
+        allowed = option == "-c" and value.lower().startswith(tuple(git["config"]))
         if option == "-C":
-            findings.object(paths.check_read(value))
-        elif option in git["value"] and not (
-            option == "-c" and value.lower().startswith(tuple(git["config"]))
-        ):
+            findings.object(shell.paths.check_read(value))
+        elif option not in git["plain"] and not allowed:
             reason = f"git {option} {shown(value)} uses another repository, or can run arbitrary commands"
             findings.add("hidden", reason)
             findings.add("deny", reason)
             shell.run_text(value.partition("=")[2].lstrip("!"))
     if not rest:
         return
-    name, arguments = rest[0], rest[1:]
-    if not known(name) or STAR in name:
+    if not known(rest[0]) or STAR in rest[0]:
         findings.add("hidden", "the git command is known only at run time: write it out")
         return
     findings.apply_rules("git", rest)
     line = "\n".join(rest)
-    if not (sign_of("git_reads", line) or (paths.owns_planning and sign_of("git_adds", line))):
-        findings.add("deny", f"agents may not run git {name}: only the run makes commits and changes history")
-    if (name, *arguments[:1]) in (("bisect", "run"), ("submodule", "foreach")):
-        shell.run_text(" ".join(word for word in arguments[1:] if not word.startswith("-")))
-    for word, following in pairwise([*arguments, ""]):
-        option, _, value = word.partition("=")
-        if (option in git["runs"] and name != "clean") or (name, option[:2]) == ("grep", "-O"):
-            findings.add("deny", f"git {name} {option} can run arbitrary commands")
-            shell.run_text(value or following)
-    _check_paths(shell, "git", "write" if name in ("mv", "rm") else "read", arguments)
+    if not (sign_of("git_reads", line) or (shell.paths.owns_planning and sign_of("git_adds", line))):
+        reason = f"agents may not run git {rest[0]}: only the run makes commits and changes history"
+        findings.add("deny", reason)
+    _check_paths(shell, "git", "write" if rest[0] in ("mv", "rm") else "read", rest[1:])

@@ -6,7 +6,6 @@ index.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence, Set
 from functools import cache
@@ -16,12 +15,14 @@ import attrs
 
 from gsd_core import Allow, Ask, Deny, Permission
 
-from .reading import known, shown, unescaped
-from .table import base_name, entry_of, is_in, only_help, rules, table
+from .paths import known, shown
+from .table import base_name, entry_of, is_in, rules, table
 
 LOOPBACK = re.compile(
     r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
 )
+
+_ESCAPES = re.compile(r"\\(?:[xuU]([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
 
 
 @attrs.define
@@ -77,8 +78,6 @@ class Findings:
 
 def check_outward(findings: Findings, program: str, words: Sequence[str]) -> None:
     """Collect the effects of one command on other machines."""
-    if only_help(words):
-        return
     options, pairs = table()["options"], [*pairwise(["", *words])]
     bare = [word for before, word in pairs if word[:1] not in "-+" and before not in options["values"]]
     if verb := _publishes(program, bare, words):
@@ -95,28 +94,23 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
         like = f"{program}_sends" if f"{program}_sends" in table()["code"] else "curl_sends"
         if remote and (hidden or any(sign_of(like, word) for word in words)):
             findings.add("outward", "it sends data to another machine")
-    if is_in("databases", program):
-        hosts = [word for before, word in pairs if before in options["hosts"]]
-        for host in [*hosts, *(word for word in bare if not known(word))]:
+    lines = "\n".join(words)
+    if is_in("databases", program) or program == "=":
+        named = [match[1] for match in _signs("database_host").finditer(lines)]
+        for host in [*named, *(word for word in bare if not known(word) and program != "=")]:
             check_address(findings, host)
-        for match in _signs("database_host").finditer("\n".join(words)):
-            check_address(findings, match[1])
     if not is_in("pattern_first", program) and entry_of("kinds", program) != "text":
-        check_database(findings, "\n".join(words))
+        for match in _signs("database").finditer(lines):
+            if not _is_local(match[0]):
+                scheme = shown(match[0].partition(":")[0])
+                findings.add("outward", f"it connects to a database on another machine ({scheme})")
     for before, word in pairs:
         option, _, value = word.partition("=")
         if before in options["indexes"] and is_in("installers", program):
             option, value = before, word
-        if option in options["indexes"] and value:
+        variable = program == "=" and sign_of("index_variable", option)
+        if value and (variable or option in options["indexes"]):
             check_address(findings, value, index=True)
-
-
-def check_database(findings: Findings, text: str) -> None:
-    """Ask about the URLs of databases on other machines."""
-    for match in _signs("database").finditer(text):
-        if not _is_local(match[0]):
-            scheme = shown(match[0].partition(":")[0])
-            findings.add("outward", f"it connects to a database on another machine ({scheme})")
 
 
 def check_runner(findings: Findings, words: Sequence[str]) -> None:
@@ -148,16 +142,16 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
         reads = any({word, word.split("-")[0]} & cloud["verbs"] for word in chosen)
         return "" if reads else " ".join(bare[:2])
     named = table()["subcommands"].get(base_name(program), frozenset())
-    if bare and bare[0] in cloud["harmless"] - named:
-        return ""
-    named |= {"--push"} if is_in("containers", program) else frozenset()
+    option = next((word for word in words if word[:2] == "--" and word in named), "")
+    if option or (bare and bare[0] in cloud["harmless"] - named):
+        return option
     targets = is_in("targets", program)
     for place, word in enumerate(bare if targets else bare[:3]):
         first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
         script = is_in("scripts", program) and first in cloud["publishing"] and (targets or place < 2)
         if word in named or (script and not cloud["checks"] & set(rest)):
             return word
-    return next((word for word in words if word[:2] == "--" and word in named), "")
+    return ""
 
 
 def _is_local(word: str) -> bool:
@@ -182,19 +176,14 @@ def _programs() -> re.Pattern[str]:
 def mentioned(text: str) -> str:
     """Return an effect on other machines that a text with hidden commands mentions, in whatever order.
 
-    Quotes, escapes and base64 or hex between the words do not hide them.
+    Quotes and escapes between the words do not hide them; what is decoded may be anything.
     """
     plain = unescaped(text)
-    for token in re.findall(r"[A-Za-z0-9+/]{8,}=*", plain)[:100]:
-        for decode in (bytes.fromhex, base64.b64decode):
-            try:
-                decoded = decode(token).decode("ascii")
-            except ValueError:
-                continue
-            plain += f"\n{decoded}" if decoded.isprintable() or "\n" in decoded else ""
     if match := _programs().search(plain):
         return match[0].strip(" ;&|(`'\"\n")
-    tokens = set(re.findall(r"[\w.@:-]+", re.sub(r"['\"]", "", plain))) | set(re.findall(r"[\w-]+", plain))
+    tokens = set(re.findall(r"[\w.@:-]+", re.sub(r"['\"]", "", plain))) | set(re.findall(r"\w[\w-]*", plain))
+    if decoded := sign_of("decodes", plain):
+        return decoded
     for program, named in table()["subcommands"].items():
         if program in tokens and (found := tokens & named):
             return f"{program} {min(found)}"
@@ -224,3 +213,14 @@ def sign_of(kind: str, code: str) -> str:
     """Return the first sign of a kind of effect in code, from the table; empty without one."""
     match = _signs(kind).search(code)
     return match[0][:30] if match else ""
+
+
+def unescaped(text: str) -> str:
+    r"""Return text with ``\n``, ``\x41``, ``\101`` and the like replaced, as ``printf`` and ``$'…'`` do."""
+
+    def character(found: re.Match[str]) -> str:
+        if found[1] or found[2]:
+            return chr(int(found[1], 16) & 0xFFFF if found[1] else int(found[2], 8) & 0xFF)
+        return {"n": "\n", "t": "\t", "r": "\r"}.get(found[3], found[3])
+
+    return _ESCAPES.sub(character, text)

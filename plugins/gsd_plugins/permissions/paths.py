@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path, PurePath
@@ -22,13 +22,28 @@ import attrs
 
 from gsd_core import PROTECTED_NAMES, Ask, Deny, fold_name, is_secret_name, protected_part
 
-from .reading import STAR, UNKNOWN, known, shown
 from .table import table
 
 Objection: TypeAlias = Deny | Ask | None
 PLANNING = ".planning"
+TEMPORARY = ("/tmp", "/var/tmp")
+UNKNOWN, STAR = "\x00", "\x03"
+"""In a word: any text, and any part of one name, such as a number, a pattern of file names, ``{a,b}``.
+
+They are control characters, which no command may contain.
+"""
 _PATTERN = str.maketrans({STAR: "*", UNKNOWN: "*"})
 """Turns a word into a pattern for ``fnmatch``; an unknown part may be anything."""
+
+
+def known(word: str) -> bool:
+    """Whether all of a word is known; a pattern of file names counts as known."""
+    return UNKNOWN not in word
+
+
+def shown(word: str) -> str:
+    """Return a word for a message."""
+    return word.replace(UNKNOWN, "$…").replace(STAR, "*")
 
 
 def strictest(objections: Iterable[Objection]) -> Objection:
@@ -37,34 +52,30 @@ def strictest(objections: Iterable[Objection]) -> Objection:
     return next((one for kind in (Deny, Ask) for one in found if isinstance(one, kind)), None)
 
 
+def _real(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
 @attrs.frozen(kw_only=True)
 class Paths:
-    """Checks paths and words of a command, given the project's resolved *tree* and the user's *home*.
+    """Checks paths and words of a command, given the project's *tree* and the user's *home*.
 
     *folder* is where a command runs, ``None`` if that is known only at run time. Anyone may write to
     *scratch*, the temporary folders. *owns_planning*: the agent may change ``.planning/`` and commit.
     """
 
-    tree: Path
-    folder: Path | None
-    home: Path = attrs.field(factory=lambda: Path(os.path.realpath(Path.home())))
-    scratch: tuple[Path, ...] = ()
+    tree: Path = attrs.field(converter=_real)
+    folder: Path | None = attrs.field(default=attrs.Factory(lambda paths: paths.tree, takes_self=True))
+    home: Path = attrs.field(factory=lambda: _real(Path.home()))
+    scratch: Set[Path] = attrs.field(factory=lambda: set(map(_real, (tempfile.gettempdir(), *TEMPORARY))))
     owns_planning: bool = False
-
-    @classmethod
-    def for_project(cls, tree: Path, *, owns_planning: bool = False) -> Paths:
-        """Return the checks for a command that begins in the project's folder."""
-        found = {Path(os.path.realpath(folder)) for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp")}
-        top = Path(os.path.realpath(tree))
-        return cls(tree=top, folder=top, scratch=tuple(sorted(found)), owns_planning=owns_planning)
 
     def check_write(self, word: str) -> Objection:
         """Return the objection to writing to the path that a word names, if any."""
         if name := self.protected_name(word):
             return Deny(reason=f"agents may not change {name}")
         prefix = _known_prefix(word)
-        placed = bool(self.folder) or prefix.startswith("/")
-        if placed and (known(word) or prefix.startswith("/")):
+        if prefix.startswith("/") or (self.folder and known(word)):
             paths = [prefix if prefix == word else f"{prefix}x"]
             # A pattern may match a link. Two stars stand for what `find` prints, which follows no links.
             if known(word) and STAR in word and STAR + STAR not in word:
@@ -73,8 +84,8 @@ class Paths:
             objection = strictest(map(self.check_write_path, paths))
             if objection or known(word):
                 return objection
-        what = f"{shown(word)!r} is written to, and" if placed else f"the folder of {shown(word)!r} is"
-        return Ask(reason=f"{what} known only at run time: write it out, the path has to be visible")
+        what = f"where {shown(word)!r} leads is known only at run time"
+        return Ask(reason=f"{what}: write it out, the path has to be visible")
 
     def check_read(self, word: str) -> Objection:
         """Return the objection to reading the path that a word names, if any.
@@ -131,15 +142,12 @@ class Paths:
 
     def protected_name(self, word: str) -> str:
         """Return the protected name that a word contains or may expand to; empty if there is none."""
-        if "://" in word:
-            return ""
-        for part in word.split("/"):
-            for name in PROTECTED_NAMES:
-                if name == PLANNING and self.owns_planning:
-                    continue  # the resolved path decides
-                if _may_be(name, part) and (
-                    name[:1] == "." or part == name or os.path.lexists(self.tree / name)
-                ):
+        # If the agent may change some of `.planning`, the resolved path decides about it.
+        names = [name for name in PROTECTED_NAMES if not (self.owns_planning and name == PLANNING)]
+        for part in word.split("/") if "://" not in word else ():
+            for name in names:
+                sure = name[:1] == "." or part == name or os.path.lexists(self.tree / name)
+                if sure and _may_be(name, part):
                     return name
         return self.protected(self.folder) if self.folder else ""
 
@@ -179,7 +187,7 @@ class Paths:
     def places(self, path: str) -> tuple[Path, Path]:
         """Return the path as it is written, made absolute, and with all symbolic links resolved."""
         whole = os.path.join(self.folder or self.tree, path)  # noqa: PTH118 - a Path would drop .. and //
-        return Path(os.path.normpath(whole)), Path(os.path.realpath(whole))
+        return Path(os.path.normpath(whole)), _real(whole)
 
 
 def _known_prefix(word: str) -> str:

@@ -1,37 +1,62 @@
-"""Follows the commands of a shell text in their order, and collects what speaks against running it.
+"""Reads shell text with tree-sitter-bash, and checks the commands in it in their order.
 
-Branches are followed one after the other, since each of them might run, and the body of a function where it
-is defined. Loops over known words are followed for each word.
+No control flow is computed: branches are checked one after the other, since each of them might run, the body
+of a loop for each word, and that of a function where it is defined. Words are expanded as far as they are
+literal, with variables, here-documents and what ``echo`` prints, which is what a careless agent writes.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Sequence, Set
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from .checks import check_command, output_of
-from .effects import Findings, check_address, check_database
-from .paths import Paths
-from .reading import STAR, UNKNOWN, TooComplex, document_of, expand, expand_text, known, parse, text_of
+from .effects import Findings, check_address, check_outward, unescaped
+from .paths import STAR, UNKNOWN, Paths, known
 from .table import entry_of, table
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
 
-MAX_DEPTH = 16
 MAX_COMMANDS = 120
 MAX_ITERATIONS = 12
-ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
+_SPLIT, _BODY = "\x11", "\x12"
+_MARKERS = re.compile(r"[\x00-\x06\x0e-\x14]")
+# Characters that the shell interprets where they are not quoted, and what stands for them until a word is
+# complete.
+_LIVE = str.maketrans("*?{,}[]", STAR + STAR + "\x06\x0e\x0f\x04\x05")
+_LITERAL = str.maketrans("\x06\x0e\x0f\x04\x05\x13\x14", "{,}[]'\"", _BODY)
+_QUOTES = str.maketrans("'\"", "\x13\x14")
+_SPECIAL = (re.compile(r"\\(?:\n|(.))|([*?{,}\[\]])", re.DOTALL), re.compile(r"\\(?:\n|([$`\"\\]))()"))
+"""Escaped characters, and those with a meaning, in text without quotes and in double quotes."""
+_CHOICES = re.compile("\x06[^\x06\x0f]*\x0e[^\x06\x0f]*\x0f|\x04[^\x05/]+\x05")
+_HERE_DOCUMENT = re.compile(
+    r"(?<!<)<<-?[ \t]*(?P<quote>['\"]?)(?P<end>[A-Za-z_]\w*)(?P=quote)(?P<rest>(?![\w'\"])[^\n]*\n)"
+    r"(?P<body>.*?)^\t*(?P=end)$\n?",
+    re.DOTALL | re.MULTILINE,
+)
+_PARAMETER = re.compile(r"\$\{(\w+|[@*])(?:\[[@*]\])?(?:(:?[-=]|%%?)([^$`]*))?\}", re.DOTALL)
+
+# The parser's time and memory grow with the square of some of these counts (measured: 100 kB of `a|` need
+# more than 10 GB, 8 kB of them 0.9 s).
+MAX_LENGTH, MAX_STRUCTURE, MAX_PIPES, MAX_DOCUMENTS = 20_000, 1500, 300, 20
+MAX_EXPANDED, MAX_WORDS = 100_000, 1000
+
+
+class TooComplex(Exception):
+    """A command that is too long or too complex to be checked."""
 
 
 @attrs.define
 class Shell:
-    """The state of a shell at one point of a command line; *documents* are its here-documents.
+    """The state of a shell at one point of a command line.
 
     *downloaded* are names of files that came from another machine, *allowed* the programs of the settings.
     """
@@ -39,45 +64,27 @@ class Shell:
     paths: Paths
     findings: Findings
     allowed: Set[str] = frozenset()
-    depth: int = 0
     variables: dict[str, str] = attrs.field(factory=lambda: {"TMPDIR": tempfile.gettempdir(), "IFS": " "})
     functions: set[str] = attrs.field(factory=set[str])
-    documents: list[str] = attrs.field(factory=list[str])
     downloaded: set[str] = attrs.field(factory=set[str])
 
     def run_text(self, text: str, stdin: str = "") -> str:
-        """Follow shell text in a subshell; return its output."""
+        """Check shell text in a subshell; return its output."""
         if not known(text):
             self.findings.add("hidden", "what the shell executes is known only at run time: write it out")
             return UNKNOWN
-        root, documents = parse(text.replace(STAR, "*"))
+        root = parse(text.replace(STAR, "*"))
         if root.has_error:
             reason = "the command cannot be checked: it is not valid shell, or of an unusual form"
             self.findings.add("hidden", reason)
-        return self.subshell(documents=documents).walk(root, stdin)
+        return self.subshell().walk(root, stdin)
 
     def subshell(self, **changes: object) -> Shell:
         """Return a copy: what it assigns ends with it."""
-        if self.depth >= MAX_DEPTH:
-            raise TooComplex("the command is nested too deeply")
-        new = {"variables": dict(self.variables), "depth": self.depth + 1} | changes
-        return attrs.evolve(self, **new)  # type: ignore[arg-type]
-
-    def variable(self, name: str) -> str:
-        """Return the value of a variable; any word for those that are numbers or names."""
-        fixed = {"HOME": str(self.paths.home), "PWD": str(self.paths.tree), "SHELL": "/bin/sh"}
-        names = dict.fromkeys(table()["shell"]["words"], STAR)
-        return (fixed | self.variables | names).get(name, UNKNOWN)
-
-    def substitute(self, node: Node) -> str:
-        """Follow the commands of ``$(…)`` or ``<(…)``; return their output."""
-        text = text_of(node)
-        if text.startswith("`") and "\\`" in text:
-            return self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1]))
-        return self.subshell()._sequence(node, "")
+        return attrs.evolve(self, **({"variables": dict(self.variables)} | changes))  # type: ignore[arg-type]
 
     def walk(self, node: Node, stdin: str) -> str:
-        """Follow the commands of a syntax node; return what they print."""
+        """Check the commands of a syntax node; return what they print, or of a redirection, the input."""
         match node.type:
             case "command":
                 return self._command(node, stdin)
@@ -91,46 +98,39 @@ class Shell:
                 for redirect in [child for child in node.named_children if child != body]:
                     # The parser counts words behind `< file` as further files; they are arguments.
                     more += redirect.children_by_field_name("destination")[1:]
-                    stdin = self._redirect(redirect) or stdin
+                    stdin = self.walk(redirect, "") or stdin
                 if body and body.type == "command":
                     return self._command(body, stdin, more)
                 return self.walk(body, stdin) if body else ""
             case "subshell":
                 return self.subshell()._sequence(node, stdin)
-            case "command_substitution" | "process_substitution":
-                self.substitute(node)
             case "for_statement" if body := node.child_by_field_name("body"):
-                before, name = self.paths.folder, node.child_by_field_name("variable")
+                name = node.child_by_field_name("variable")
                 given = node.children_by_field_name("value")
-                values = [word for child in given for word in expand(child, self)]
-                if len(values) > MAX_ITERATIONS or not all(map(known, values)) or not values:
-                    values = [*filter(known, values[:MAX_ITERATIONS]), UNKNOWN]
-                for value in values:
+                values = [word for child in given for word in self._expand(child)]
+                for value in values if 0 < len(values) <= MAX_ITERATIONS else [UNKNOWN]:
                     self.variables[text_of(name) if name else ""] = value
                     self.walk(body, stdin)
-                if self.paths.folder != before:
-                    self._enter(None)
             case "function_definition" if name := node.child_by_field_name("name"):
                 self.functions.add(text_of(name))
                 unknown = dict.fromkeys([*"123456789@*"], UNKNOWN)
                 self.subshell(variables=self.variables | unknown)._sequence(node, UNKNOWN)
             case "variable_assignment" | "declaration_command":
                 for child in node.named_children if node.type[0] == "d" else [node]:
-                    if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
-                        self.assign(found[1], found[2])
+                    self.assign(self._expand_text(child))
             case "unset_command" if "GSD_" in text_of(node):
                 self.findings.add("deny", "GSD_RUN must stay set: it identifies the run's processes")
-            case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
-                self._redirect(node)
+            case "file_redirect":
+                return self._redirect(node)
+            case "herestring_redirect":
+                return "\n".join(map(self._expand_text, node.named_children)).removesuffix("\n")
+            case "heredoc_redirect":
+                self._sequence(node, UNKNOWN)
             case _:
-                before, parent = self.paths.folder, node.parent
-                output = self._sequence(node, stdin)
-                # Of a list such as `test … && cd x`, and of a branch, the end may not run: after them, the
+                before, output = self.paths.folder, self._sequence(node, stdin)
+                # The end of a list such as `test … && cd x`, or of a branch, may not run: after it, the
                 # folder may be the one before.
-                whole = node.type in ("program", "compound_statement", "do_group")
-                if node.type == "list":
-                    whole = bool(parent and parent.type == "list") or text_of(node)[:2] in ("cd", "mk")
-                if self.paths.folder != before and not whole:
+                if self.paths.folder != before and text_of(node)[:2] not in ("cd", "mk"):
                     self._enter(None)
                 return output
         return UNKNOWN
@@ -139,64 +139,47 @@ class Shell:
         return "\n".join([self.walk(child, stdin) for child in node.named_children])
 
     def _redirect(self, node: Node) -> str:
-        """Check a redirection; return the input that it gives, if any."""
-        destination = node.children_by_field_name("destination")
-        if node.type == "heredoc_redirect":
-            self.findings.add("hidden", "a here-document has an unusual form")
-            return UNKNOWN
-        if node.type == "herestring_redirect":
-            return "\n".join(expand_text(child, self) for child in node.named_children)
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
-        for target in [word for child in destination[:1] for word in expand(child, self)]:
-            if (document := document_of(target, self)) is not None:
-                return document
-            if operator.endswith("&") and re.fullmatch(r"\d*-?|\x03", target):
-                return ""
+        destination = node.children_by_field_name("destination")[:1]
+        for target in self._expand(destination[0]) if destination else ():
             if target.startswith(("/dev/tcp/", "/dev/udp/")):
                 check_address(self.findings, target.split("/")[3])
-            elif operator.startswith("<") and operator != "<>":
+            elif operator.startswith("<") and operator not in ("<>", "<&"):
                 self.findings.object(self.paths.check_read(target))
-            else:
+            elif not operator.endswith("&") or not re.fullmatch(r"\d*-?|\x03", target):
                 self.findings.object(self.paths.check_write(target))
                 if target[:5] != "/dev/":
                     self.findings.add("change", f"it writes {target!r}")
-        return UNKNOWN if operator[0] == "<" else ""
+        return UNKNOWN if operator.startswith("<") else ""
 
-    def assign(self, name: str, value: str, *, kept: bool = True) -> None:
+    def assign(self, text: str, *, kept: bool = True) -> None:
         """Check an assignment, and remember it if it is *kept* for the commands that follow."""
+        name, equals, value = re.sub(r"\A(\w+)\+=", r"\1=", text).partition("=")
+        if not equals:
+            return
         if kept:
             self.variables[name] = value
-        rules = self.findings.apply_rules("=", [f"{name}={value}"]) if kept or name != "IFS" else ()
-        if "ask" in rules:
+        if (kept or name != "IFS") and "ask" in self.findings.apply_rules("=", [f"{name}={value}"]):
             self.run_text(value)
-        if re.search(r"(?i)(?:_|^)(?:index|registry)(?:_url)?$", name):
-            check_address(self.findings, value, index=True)
-        if name in table()["shell"]["hosts"]:
-            check_address(self.findings, value)
-        check_database(self.findings, value)
+        check_outward(self.findings, "=", [f"{name}={value}"])
 
     def _command(self, node: Node, stdin: str, more: Sequence[Node] = ()) -> str:
-        name = node.child_by_field_name("name")
-        words = expand(name, self) if name else []
-        for redirect in node.children_by_field_name("redirect"):
-            stdin = self._redirect(redirect) or stdin
-        for child in [*node.children_by_field_name("argument"), *more]:
-            words += expand(child, self)
+        name, arguments = node.child_by_field_name("name"), node.children_by_field_name("argument")
+        words = [word for child in [name, *arguments, *more] if child for word in self._expand(child)]
         for child in node.named_children:
             if child.type == "variable_assignment":
-                if found := ASSIGNMENT.fullmatch(expand_text(child, self)):
-                    self.assign(found[1], found[2], kept=not words)
+                self.assign(self._expand_text(child), kept=not words)
             elif child.type in ("subshell", "ERROR"):
                 self.walk(child, "")
+            elif child.type.endswith("_redirect"):
+                stdin = self.walk(child, "") or stdin
         while not node.next_sibling and node.parent and node.parent.type == "list":
             node = node.parent
         guarded = node.next_sibling is not None and node.next_sibling.type == "&&"
         return self.run(words, stdin, guarded=guarded)
 
-    def run(
-        self, words: Sequence[str], stdin: str = "", *, installs: bool = False, guarded: bool = False
-    ) -> str:
-        """Follow one command; return its output, if that is literal.
+    def run(self, words: list[str], stdin: str = "", *, installs: bool = False, guarded: bool = False) -> str:
+        """Check one command; return its output, if that is literal.
 
         *installs*: an unknown program is one of the project's environment or of a package registry.
         *guarded*: what follows runs only if this succeeds.
@@ -206,26 +189,23 @@ class Shell:
             raise TooComplex("the command runs too many commands to be checked")
         if not words:
             return ""
-        first, arguments = words[0], list(words[1:])
+        first, arguments = words[0], words[1:]
         base = first.rpartition("/")[2]
         if ((first and not base) or not known(first) or STAR in base) and not entry_of("kinds", base):
             self.findings.add("hidden", "the program is known only at run time: write it out")
             return UNKNOWN
-        if match := ASSIGNMENT.fullmatch(first):
-            self.assign(match[1], match[2], kept=len(words) == 1)
-            return self.run(arguments, stdin)
         name = base.lower().removesuffix(".exe")
         if name in ("cd", "pushd", "popd"):
-            given = [word for word in arguments if word[:1] != "-" or word == "-"]
+            given = [word for word in arguments if word == "-" or not word.startswith("-")]
             target, where = [*given, str(self.paths.home)][0], None
-            if name != "popd" and known(target) and target != "-" and STAR not in target:
+            if known(target) and STAR not in target and target != "-" and name != "popd":
                 # An agent's shell may keep the folder for its next command, which is then checked as if it
                 # ran in the project's root.
                 if protected := self.paths.protected_name(target):
                     self.findings.add("deny", f"agents may not change into {protected}")
                 if self.paths.folder or target.startswith("/"):
-                    self.findings.object(self.paths.check_read_path(target))
                     where = self.paths.places(target)[1]
+                    self.findings.object(self.paths.check_read_path(target))
             # Without the folder, the command fails and the shell stays where it is.
             self._enter(where if where and (guarded or where.is_dir()) else None)
         elif name in ("read", "mapfile", "readarray"):
@@ -238,3 +218,137 @@ class Shell:
     def _enter(self, folder: Path | None) -> None:
         """Continue in a folder; ``None`` if it is known only at run time."""
         self.paths = attrs.evolve(self.paths, folder=folder)
+
+    # Words
+
+    def _expand(self, node: Node) -> list[str]:
+        """Return the words that a node expands to."""
+        text = self._render(node, quoted=False)
+        if not text and node.type in ("string", "raw_string", "concatenation", "ansi_c_string"):
+            return [""]
+        words = [_finished(part) for part in text.split(_SPLIT) if part]
+        if len(words) > MAX_WORDS:
+            raise TooComplex("the command has too many words")
+        return words
+
+    def _expand_text(self, node: Node) -> str:
+        """Return what a node expands to where the shell splits no words: a value or a here-document."""
+        return _finished(self._render(node, quoted=False).replace(_SPLIT, " "))
+
+    def _variable(self, name: str) -> str:
+        """Return the value of a variable; any word for those that are numbers or names."""
+        fixed = {"HOME": str(self.paths.home), "PWD": str(self.paths.tree), "SHELL": "/bin/sh"}
+        names = dict.fromkeys(table()["shell"]["words"], STAR)
+        return (fixed | self.variables | names).get(name, UNKNOWN)
+
+    def _substitute(self, node: Node) -> str:
+        """Check the commands of ``$(…)`` or ``<(…)``; return their output."""
+        text = text_of(node)
+        if text.startswith("`") and "\\`" in text:
+            return self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1]))
+        return self.subshell()._sequence(node, "")
+
+    def _render(self, node: Node, *, quoted: bool) -> str:
+        text, value = text_of(node), ""
+        match node.type:
+            case "raw_string":
+                return text[1:-1]
+            case "ansi_c_string":
+                return unescaped(text[2:-1])
+            case "string" | "translated_string":
+                return self._render_parts(node, quoted=True)
+            case "simple_expansion":
+                value = self._variable(text[1:])
+            case "expansion":
+                self._render_parts(node, quoted=True)  # follows the commands in it
+                match = _PARAMETER.fullmatch(text)
+                value = self._variable(match[1]) if match else STAR if text.startswith("${#") else UNKNOWN
+                if match and match[2] in ("%", "%%"):
+                    value = value.removesuffix(match[3]) if known(value) and "*" not in match[3] else UNKNOWN
+                elif match and match[2] and not known(value):
+                    value = match[3].strip("'\"")
+            case "command_substitution":
+                value = self._substitute(node).rstrip("\n")
+            case "process_substitution":
+                self._substitute(node)
+                return f"/dev/fd/{UNKNOWN}"
+            case "array":
+                return " ".join(word for child in node.named_children for word in self._expand(child))
+            case "arithmetic_expansion" | "brace_expression":
+                self._render_parts(node, quoted=True)
+                return STAR
+            case _:
+                return self._render_parts(node, quoted=quoted)
+        return value if quoted and "@" not in text else re.sub(r"\s+", _SPLIT, value)
+
+    def _render_parts(self, node: Node, *, quoted: bool) -> str:
+        """Render the children of a node and the text between them, which has no nodes."""
+        source, at = node.text or b"", 0
+        parts: list[str] = []
+        for child in [*node.children, None]:
+            end = child.start_byte - node.start_byte if child else len(source)
+            text = source[at:end].decode("utf-8", "replace")
+            plain = _SPECIAL[quoted].sub(lambda match: match[1] or (match[2] or "").translate(_LIVE), text)
+            parts.append(plain if quoted or text[:1] != "~" else os.path.expanduser("~") + plain[1:])  # noqa: PTH111
+            if child:
+                if not (quoted and child.type in ('"', '$"')):
+                    parts.append(self._render(child, quoted=quoted))
+                at = max(at, child.end_byte - node.start_byte)
+        if sum(map(len, parts)) > MAX_EXPANDED:
+            raise TooComplex("a part of the command expands to too much text")
+        return "".join(parts)
+
+
+def _finished(word: str) -> str:
+    while (chosen := _CHOICES.sub(STAR, word)) != word:
+        word = chosen
+    return word.translate(_LITERAL)
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def parse(text: str) -> Node:
+    """Return the syntax tree of shell text; here-documents are here-strings in it, ``<<< BODY"text"``.
+
+    Raises:
+        TooComplex: it is too long or too complex.
+    """
+    if _MARKERS.search(text):
+        raise TooComplex("the command contains control characters")
+    bodies = 0
+
+    def take(found: re.Match[str]) -> str:
+        nonlocal bodies
+        if not found["quote"] and re.search(r"`|\$[^\w\s{]", found["body"]):
+            return found[0]
+        bodies += 1
+        quote = "'" if found["quote"] else '"'
+        return f"<<< {_BODY}{quote}{found['body'].translate(_QUOTES)}{quote}{found['rest']}"
+
+    # Files are written with long here-documents, which the parser is too slow for.
+    changed = _HERE_DOCUMENT.sub(take, text) if text.count("<<") <= MAX_DOCUMENTS else text
+    nodes = [root := _tree(changed)]
+    for node in nodes:
+        nodes += node.named_children if bodies else ()
+    # If `<<` was in quotes or a comment, what was taken for a here-document is none.
+    strings = [node for node in nodes if node.type == "herestring_redirect" and _BODY in text_of(node)]
+    return root if len(strings) == bodies else _tree(text)
+
+
+def _tree(text: str) -> Node:
+    plain = re.sub(rf"{_BODY}(?:'[^']*'|\"[^\"$]*\")", "", text)
+    structure = len(re.findall(r"[|&;<>(){}$`\[]", plain))
+    if len(plain) > MAX_LENGTH or plain.count("|") > MAX_PIPES or structure > MAX_STRUCTURE:
+        raise TooComplex("the command is too long or too complex to be checked")
+    return _parser().parse(text.encode("utf-8", "replace")).root_node
+
+
+def text_of(node: Node) -> str:
+    """Return the source of a node."""
+    return (node.text or b"").decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 Section = Mapping[str, frozenset[str]]
@@ -27,32 +27,29 @@ def table() -> Mapping[str, Section]:
 
 
 @cache
-def _by_program(section: str) -> Mapping[str, str]:
-    return {program: name for name, programs in table()[section].items() for program in programs}
-
-
-@cache
 def rules() -> Mapping[str, Sequence[tuple[str, str, re.Pattern[str]]]]:
     """Return what the arguments of a program may show, one a line: the effect, its reason and a pattern.
 
-    They are the sections named ``EFFECT: REASON``, which map programs, or ``@GROUP``, to patterns, and those
+    They are the sections named ``EFFECTS: REASON``, which map programs, or ``@GROUP``, to patterns, and those
     named ``EFFECT``, of programs that have an effect unless they are called for help.
     """
     found: dict[str, list[tuple[str, str, re.Pattern[str]]]] = {}
     for section, entries in table().items():
-        effect, _, reason = section.partition(": ")
-        for names, patterns in entries.items() if reason or effect in EFFECTS else ():
+        effects, _, reason = section.partition(": ")
+        for names, patterns in entries.items() if reason or effects in EFFECTS else ():
             programs = names.split() if reason else patterns
             pattern = re.compile("|".join(sorted(patterns)) if reason else _NO_HELP, re.MULTILINE)
             for name in programs:
                 for program in table()["groups"][name[1:]] if name[0] == "@" else [name]:
-                    found.setdefault(program, []).append((effect, reason or names, pattern))
+                    every = [(effect, reason or names, pattern) for effect in effects.split()]
+                    found.setdefault(program, []).extend(every)
     return found
 
 
+@lru_cache(4096)
 def entry_of(section: str, program: str) -> str:
     """Return the entry that lists a program, such as its kind or a reason; empty if none does."""
-    return _by_program(section).get(program, "")
+    return next((name for name, programs in table()[section].items() if program in programs), "")
 
 
 def is_listed(program: str) -> bool:
@@ -71,8 +68,3 @@ def base_name(program: str) -> str:
     name = re.sub(r"(?<=.)@.*$", "", program)
     plain = re.sub(r"-?[\d.]+$", "", name)
     return plain if entry_of("kinds", plain) else name
-
-
-def only_help(words: Sequence[str]) -> bool:
-    """Whether a program is called for its help or version only."""
-    return len(words) == 1 and words[0] in ("--help", "-h", "--version", "-V", "help", "version")
