@@ -1,7 +1,8 @@
 """Journals that earlier versions wrote are read: what was paid, what was done, and what is due.
 
-``data/DATE.sql`` is the dump of a journal as gsd was at that date, of a rehearsal of one phase of three, without
-the activity of its agents. To add one, run that version, dump its ``journal.db``, and replace the paths.
+``data/DATE.sql`` is the dump of a journal as gsd was at that date, of a rehearsal of one phase of three,
+without the activity of its agents. To add one, run that version, dump its ``journal.db``, and replace the
+paths.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -66,7 +68,7 @@ def test_the_state_is_that_of_a_run_whose_first_phase_is_done(file: Path) -> Non
 def test_what_is_shown_is_what_was_done(file: Path) -> None:
     root = file.parents[2]
 
-    def shown(*command: str) -> dict[str, object]:
+    def shown(*command: str) -> dict[str, Any]:
         done = subprocess.run(
             [sys.executable, "-m", "gsd_core", "-C", str(root), *command, "--json"],
             capture_output=True,
@@ -80,7 +82,6 @@ def test_what_is_shown_is_what_was_done(file: Path) -> None:
     cost = shown("cost", "--all")["total"]
     with closing(sqlite3.connect(file)) as database:
         rows = database.execute("SELECT data FROM event WHERE kind = 'agent.closed'").fetchall()
-    paid = [Decimal((json.loads(data)["usage"] or {}).get("dollars") or 0) for (data,) in rows]
-    assert isinstance(cost, dict)
+    paid = [Decimal(str((json.loads(data)["usage"] or {}).get("dollars") or 0)) for (data,) in rows]
     assert (cost["calls"], Decimal(cost["dollars"])) == (len(paid), sum(paid))
     assert shown("log")
