@@ -82,6 +82,7 @@ def test_what_is_shown_is_what_was_done(file: Path) -> None:
     cost = shown("cost", "--all")["total"]
     with closing(sqlite3.connect(file)) as database:
         rows = database.execute("SELECT data FROM event WHERE kind = 'agent.closed'").fetchall()
-    paid = [Decimal(str((json.loads(data)["usage"] or {}).get("dollars") or 0)) for (data,) in rows]
+    usages: list[dict[str, Any]] = [json.loads(data)["usage"] or {} for (data,) in rows]
+    paid = [Decimal(str(usage.get("dollars") or 0)) for usage in usages]
     assert (cost["calls"], Decimal(cost["dollars"])) == (len(paid), sum(paid))
     assert shown("log")
