@@ -99,8 +99,14 @@ def is_noticed(name: str, code: CodeType) -> bool:
         os.dup2(1, 2)
         sys.meta_path.insert(0, Changed(f"gsd_core.machine.{name}", code))
         # The tables first, because they are quick and notice the most.
-        tests = ["tests/machine/test_decisions.py", "tests/machine"]
-        os._exit(int(pytest.main(["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", *tests])))
+        tables = ["tests/machine/test_decisions.py", "tests/machine/test_folding.py"]
+        os._exit(
+            int(
+                pytest.main(
+                    ["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", *tables, "tests/machine"]
+                )
+            )
+        )
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
 
 

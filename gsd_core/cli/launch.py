@@ -30,7 +30,7 @@ from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
 from gsd_core.model.usage import Unit
-from gsd_core.planning.config import get, read_config
+from gsd_core.planning.config import get, merge_config, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
@@ -41,7 +41,6 @@ from gsd_core.run.next_milestone import closes_first, milestone_to_start
 from gsd_core.run.preflight import check_idea, check_phases, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
-from gsd_core.run.snapshot import merge_config
 from gsd_core.sanitize import one_line, register_secrets
 from gsd_core.settings import (
     COMMAND_LINE,

@@ -170,8 +170,7 @@ def bound_settings(loaded: Loaded, options: CommandOptions | None = None) -> Gen
     from .options import classes_of
 
     with stdout_reserved():
-        classes = classes_of(loaded)
-    settings = resolved(loaded, [environment_layer(classes, os.environ), user_layer()])
+        settings = resolved(loaded, [environment_layer(classes_of(loaded), os.environ), user_layer()])
     with bind_settings({**settings.values, **({CommandOptions: options} if options else {})}):
         yield
 

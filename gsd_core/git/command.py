@@ -21,37 +21,21 @@ from gsd_core.programs import find_program
 from .errors import GitError as GitError
 from .errors import GitUnavailable as GitUnavailable
 from .layout import Layout, blocking_file, check, check_links, locate, not_regular, read_bytes
-from .untrusted import (
-    FIXED,
-    NO_HOOKS,
-    LocalProgram,
-    may_name_programs,
-    read_programs,
-    selected_config,
-)
+from .untrusted import FIXED, NO_HOOKS, LocalProgram, may_name_programs, read_programs, selected_config
 
 OPTIONS = (
     "--no-pager",
-    "-c",
-    "color.ui=false",
-    "-c",
-    "core.quotePath=false",
-    "-c",
-    "advice.detachedHead=false",
-    "-c",
-    "i18n.commitEncoding=UTF-8",
-    "-c",
-    "i18n.logOutputEncoding=UTF-8",
-    "-c",
-    "trailer.separators=:",
+    *("-c", "color.ui=false"),
+    *("-c", "core.quotePath=false"),
+    *("-c", "advice.detachedHead=false"),
+    *("-c", "i18n.commitEncoding=UTF-8"),
+    *("-c", "i18n.logOutputEncoding=UTF-8"),
+    *("-c", "trailer.separators=:"),
     # A background process that outlives git would hold unexpected locks.
-    "-c",
-    "gc.auto=0",
-    "-c",
-    "maintenance.auto=false",
+    *("-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false"),
     # The journal records durably that something is committed, so the commit must be as durable.
-    "-c",
-    "core.fsync=committed,index,reference",
+    *("-c", "core.fsync=committed,index,reference"),
     *FIXED,
 )
 

@@ -64,17 +64,10 @@ def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: boo
     listed.write_bytes(os.fsencode(_listed(paths)))
     try:
         git(
-            "commit",
-            "--quiet",
-            "--only",
-            "--allow-empty",
-            "--no-edit",
+            *("commit", "--quiet", "--only", "--allow-empty", "--no-edit"),
             # The default would remove lines that begin with "#".
-            "--cleanup=whitespace",
-            "--file=-",
-            *(() if verify else ("--no-verify",)),
-            f"--pathspec-from-file={listed}",
-            "--pathspec-file-nul",
+            *("--cleanup=whitespace", "--file=-", *(() if verify else ("--no-verify",))),
+            *(f"--pathspec-from-file={listed}", "--pathspec-file-nul"),
             stdin=text,
             hooks=verify,
             environment=_signing(git),

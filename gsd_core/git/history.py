@@ -30,6 +30,8 @@ class TrailedCommit:
 
 
 PATCH_LIMIT = timedelta(seconds=20)
+PATHS = ("-z", "--no-renames", "--relative", "--name-only")
+"""How git lists the paths that commits changed."""
 
 
 def find(git: Command, trailers: Mapping[str, str], *, since: str = "") -> str | None:
@@ -64,12 +66,7 @@ def made_by_others(git: Command, runs: Collection[str]) -> TrailedCommit | None:
     One that changes nothing but ``.planning`` does not count.
     """
     out = _read_log(
-        git,
-        "-z",
-        "--no-show-signature",
-        f"--format=%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s",
-        "--",
-        ".",
+        git, "-z", f"--format=%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s", "--", "."
     )
     for commit in reversed([*filter(None, out.split("\0"))]):
         sha, run, subject = commit.split("\x01", 2)
@@ -103,11 +100,7 @@ def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], s
     project = project_trailer(git)
     out = _read_log(
         git,
-        "-z",
-        "--topo-order",
-        "--no-show-signature",
-        "--fixed-strings",
-        "--all-match",
+        *("-z", "--topo-order", "--fixed-strings", "--all-match"),
         "--format=%H%x01%s%x01%(trailers:only=true,unfold=true)",
         *(f"--grep={name}: {value}" for name, value in project.items()),
         *arguments,
@@ -122,7 +115,7 @@ def _log(git: Command, *arguments: str) -> Iterator[tuple[str, dict[str, str], s
 
 def last_of(git: Command, path: str) -> str:
     """Return the last commit below HEAD that changed *path*; ``""`` if none did."""
-    return _read_log(git, "-1", "--no-show-signature", "--format=%H", "--", path)
+    return _read_log(git, "-1", "--format=%H", "--", path)
 
 
 def before(git: Command, commits: Sequence[str]) -> str:
@@ -138,20 +131,8 @@ def removed_since(git: Command, commit: str, paths: Sequence[str]) -> dict[str, 
     if not paths:
         return {}
     form = f"%x01%H%x02%(trailers:key={STEP},valueonly,separator=%x2C)%x02%s%x03"
-    out = _read_log(
-        git,
-        "-z",
-        "--topo-order",
-        "--no-show-signature",
-        "--no-renames",
-        "--relative",
-        "--diff-filter=D",
-        "--name-only",
-        f"--format={form}",
-        f"{commit}..HEAD",
-        "--",
-        *paths[:MAX_ARGUMENTS],
-    )
+    options = ("--topo-order", *PATHS, "--diff-filter=D", f"--format={form}", f"{commit}..HEAD")
+    out = _read_log(git, *options, "--", *paths[:MAX_ARGUMENTS])
     found: dict[str, tuple[str, str, str]] = {}
     for entry in re.split(r"(?:\A|\0)\x01(?=[0-9a-f]{40,64}\x02)", out)[1:]:
         head, _, names = entry.partition("\x03")
@@ -163,10 +144,11 @@ def removed_since(git: Command, commit: str, paths: Sequence[str]) -> dict[str, 
 
 def _read_log(git: Command, *arguments: str) -> str:
     """Return the output of ``git log``, empty without a commit: then git fails, and says why in many ways."""
-    code, out = git.run("log", *arguments, ok=(0, 128))
+    arguments = ("log", "--no-show-signature", *arguments)
+    code, out = git.run(*arguments, ok=(0, 128))
     if code == 0 or head(git) is None:
         return out if code == 0 else ""
-    return git("log", *arguments)
+    return git(*arguments)
 
 
 def order(git: Command, directory: str) -> dict[str, int]:
@@ -188,18 +170,7 @@ def order(git: Command, directory: str) -> dict[str, int]:
 
 def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:
     """Yield the paths that each commit changed below *directory*, newest commit first."""
-    out = _read_log(
-        git,
-        "-z",
-        "--topo-order",
-        "--no-show-signature",
-        "--no-renames",
-        "--relative",
-        "--name-only",
-        "--format=%x01%H",
-        "--",
-        directory,
-    )
+    out = _read_log(git, "--topo-order", *PATHS, "--format=%x01%H", "--", directory)
     # A file name may contain \x01 as well, so the id that follows it is part of the separator.
     for commit in re.split(r"(?:\A|\0)\x01[0-9a-f]{40,64}\0?", out)[1:]:
         yield [path for path in commit.removeprefix("\n").split("\0") if path]
@@ -237,18 +208,7 @@ def body_of(git: Command, commit: str) -> str:
 
 
 def _diff_tree(git: Command, commit: str, *arguments: str) -> tuple[str, ...]:
-    out = git(
-        "diff-tree",
-        "-z",
-        "-r",
-        "--root",
-        "--no-commit-id",
-        "--no-renames",
-        "--relative",
-        "--name-only",
-        *arguments,
-        commit,
-    )
+    out = git("diff-tree", "-r", "--root", "--no-commit-id", *PATHS, *arguments, commit)
     return tuple(sorted(path for path in out.split("\0") if path))
 
 
@@ -274,16 +234,7 @@ def patch_of(git: Command, commit: str, size: int) -> str:
     It is cut after *size* bytes. A file that is larger than a megabyte is named, but not shown.
     """
     return attrs.evolve(git, limit=PATCH_LIMIT).start_of_output(
-        *("-c", "core.bigFileThreshold=1m"),
-        "show",
-        "--no-show-signature",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-        "--relative",
-        "--format=",
-        "--patch",
-        commit,
-        "--",
+        *("-c", "core.bigFileThreshold=1m", "show", "--no-show-signature", "--no-ext-diff", "--no-textconv"),
+        *("--no-color", "--relative", "--format=", "--patch", commit, "--"),
         size=size,
     )

@@ -255,14 +255,8 @@ def nested_entries(git: Command) -> tuple[str, ...]:
 
 def _status(git: Command) -> Iterator[Entry]:
     out = git(
-        "status",
-        "--porcelain=v1",
-        "-z",
-        "--no-renames",
-        "--untracked-files=all",
-        "--ignore-submodules=dirty",
-        "--",
-        ".",
+        *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"),
+        *("--ignore-submodules=dirty", "--", "."),
     )
     # With -z, the paths are relative to the top of the repository, wherever git is run.
     start = 3 + len(prefix(git))

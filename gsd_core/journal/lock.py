@@ -57,11 +57,7 @@ class ProjectLock:
     """
 
     def __init__(
-        self,
-        directory: Path,
-        *,
-        command: str = "",
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, directory: Path, *, command: str = "", clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.directory = directory
         self._command = command or " ".join(sys.argv)

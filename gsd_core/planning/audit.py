@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -22,7 +22,7 @@ from gsd_core.files import kind_below
 from gsd_core.model.ids import padded
 
 from .frontmatter import Frontmatter, Node, read_frontmatter, render_frontmatter
-from .markdown import cell, document, inline, prose, read_text, title
+from .markdown import document, inline, prose, read_text, table, title
 from .model import PhaseView, Planning, Requirement
 from .traceability import RecordedResult, parse_results, phase_of_requirement
 from .verification import read_verification
@@ -341,13 +341,8 @@ def _body(
     if not found.requirements:
         yield "This milestone has no requirements."
     else:
-        yield "\n".join(
-            [
-                "| Requirement | Phase | Plans | SUMMARY | Verification | Checked | Status | Evidence |",
-                "|---|---|---|---|---|---|---|---|",
-                *(_row(one) for one in found.requirements),
-            ]
-        )
+        columns = "Requirement Phase Plans SUMMARY Verification Checked Status Evidence"
+        yield table(columns.split(), map(_row, found.requirements))
     yield "## Phases"
     for number in found.phases:
         why = "has no verification that covers its work" if number in found.unverified else "verified"
@@ -362,8 +357,8 @@ def _body(
         yield f"## Gaps\n\nLeft open by {inline(accepted)}."
 
 
-def _row(one: AuditedRequirement) -> str:
-    values = (
+def _row(one: AuditedRequirement) -> Sequence[str]:
+    return (
         one.requirement.id,
         one.phase or "none",
         ", ".join(one.claimed_by),
@@ -373,4 +368,3 @@ def _row(one: AuditedRequirement) -> str:
         one.status,
         one.evidence,
     )
-    return f"| {' | '.join(map(cell, values))} |"

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from gsd_core.errors import PlanningError
 
-from .config_keys import key_of
+from .config_keys import GATES, key_of
 from .markdown import read_text
 
 T = TypeVar("T")
@@ -38,16 +38,7 @@ def default_config(depth: str = "standard", mode: str = "interactive") -> dict[s
             "max_concurrent_agents": 3,
             "min_plans_for_parallel": 2,
         },
-        "gates": {
-            "confirm_project": True,
-            "confirm_phases": True,
-            "confirm_roadmap": True,
-            "confirm_breakdown": True,
-            "confirm_plan": True,
-            "execute_next_plan": True,
-            "issues_review": True,
-            "confirm_transition": True,
-        },
+        "gates": dict.fromkeys(GATES, True),
         "safety": {"always_confirm_destructive": True, "always_confirm_external_services": True},
         "model_profile": "balanced",
     }
@@ -95,3 +86,15 @@ def read_config(root: Path) -> dict[str, Any]:
 def render_config(config: Mapping[str, Any]) -> str:
     """Return config.json."""
     return json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+
+
+def merge_config(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *defaults*, overridden by *overrides*; tables are merged key by key."""
+    result = dict(defaults)
+    for key, value in overrides.items():
+        default = result.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            result[key] = merge_config(cast("dict[str, Any]", default), cast("dict[str, Any]", value))
+        else:
+            result[key] = value
+    return result

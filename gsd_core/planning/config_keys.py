@@ -93,11 +93,9 @@ def _honored(name: str, allowed: Allowed, effect: str, *legacy: str) -> ConfigKe
     return ConfigKey(name=name, status="honored", effect=effect, allowed=allowed, legacy=legacy)
 
 
-def _not_applicable(reason: str, *names: str) -> Iterator[ConfigKey]:
-    return (
-        ConfigKey(name=name, status="not applicable", effect=reason, legacy=_LEGACY.get(name, ()))
-        for name in names
-    )
+def _not_applicable(reason: str, names: str) -> Iterator[ConfigKey]:
+    for name in names.split():
+        yield ConfigKey(name=name, status="not applicable", effect=reason, legacy=_LEGACY.get(name, ()))
 
 
 _LEGACY: Mapping[str, tuple[str, ...]] = {
@@ -119,9 +117,7 @@ KEYS: tuple[ConfigKey, ...] = (
     # Models.
     _honored("model_profile", PROFILES, "the models of all roles; setting `run.profile`"),
     _honored(
-        "model_overrides.<agent>",
-        str,
-        "the model of one agent, by the names of `agent_skills.<agent>`",
+        "model_overrides.<agent>", str, "the model of one agent, by the names of `agent_skills.<agent>`"
     ),
     _honored(
         "models.<step>", str, f"the model of one kind of step ({', '.join(STEPS)}), after the overrides"
@@ -133,33 +129,19 @@ KEYS: tuple[ConfigKey, ...] = (
     ),
     *_not_applicable(
         "the Claude CLI resolves the names of models; full ids go into `model_profile_overrides.claude`",
-        "resolve_model_ids",
-        "runtime",
-        "model_policy.provider",
-        "model_policy.budget",
-        "model_policy.high",
-        "model_policy.medium",
-        "model_policy.low",
-        "model_policy.runtime_tiers.<runtime>.<tier>",
+        "resolve_model_ids runtime model_policy.provider model_policy.budget model_policy.high "
+        "model_policy.medium model_policy.low model_policy.runtime_tiers.<runtime>.<tier>",
     ),
     *_not_applicable(
         "a failed step is tried again with the same model; a person decides about more",
-        "dynamic_routing.enabled",
-        "dynamic_routing.escalate_on_failure",
-        "dynamic_routing.max_escalations",
-        "dynamic_routing.provider_escalation",
-        "dynamic_routing.tier_models.<tier>",
+        "dynamic_routing.enabled dynamic_routing.escalate_on_failure dynamic_routing.max_escalations "
+        "dynamic_routing.provider_escalation dynamic_routing.tier_models.<tier>",
     ),
     *_not_applicable(
         "an agent's effort and speed are left to the Claude CLI and its settings",
-        "effort.default",
-        "effort.routing_tier_defaults.<tier>",
-        "effort.agent_overrides.<agent>",
-        "fast_mode.enabled",
-        "fast_mode.routing_tier_defaults.<tier>",
-        "fast_mode.agent_overrides.<agent>",
-        "context_window",
-        "workflow.smart_zone_tokens",
+        "effort.default effort.routing_tier_defaults.<tier> effort.agent_overrides.<agent> "
+        "fast_mode.enabled fast_mode.routing_tier_defaults.<tier> fast_mode.agent_overrides.<agent> "
+        "context_window workflow.smart_zone_tokens",
     ),
     # How much is planned and checked.
     _honored(
@@ -217,19 +199,11 @@ KEYS: tuple[ConfigKey, ...] = (
     # Before the pattern below, which matches them too.
     *_not_applicable(
         _NO_ROLE,
-        "agent_skills.gsd-advisor-researcher",
-        "agent_skills.gsd-code-fixer",
-        "agent_skills.gsd-code-reviewer",
-        "agent_skills.gsd-doc-writer",
-        "agent_skills.gsd-eval-auditor",
-        "agent_skills.gsd-integration-checker",
-        "agent_skills.gsd-nyquist-auditor",
-        "agent_skills.gsd-project-researcher",
-        "agent_skills.gsd-research-synthesizer",
-        "agent_skills.gsd-security-auditor",
-        "agent_skills.gsd-ui-auditor",
-        "agent_skills.gsd-ui-checker",
-        "agent_skills.gsd-ui-researcher",
+        "agent_skills.gsd-advisor-researcher agent_skills.gsd-code-fixer agent_skills.gsd-code-reviewer "
+        "agent_skills.gsd-doc-writer agent_skills.gsd-eval-auditor agent_skills.gsd-integration-checker "
+        "agent_skills.gsd-nyquist-auditor agent_skills.gsd-project-researcher "
+        "agent_skills.gsd-research-synthesizer agent_skills.gsd-security-auditor "
+        "agent_skills.gsd-ui-auditor agent_skills.gsd-ui-checker agent_skills.gsd-ui-researcher",
     ),
     _honored(
         "agent_skills.<agent>",
@@ -246,58 +220,28 @@ KEYS: tuple[ConfigKey, ...] = (
     ),
     *_not_applicable(
         _ALWAYS,
-        "workflow.plan_check",
-        "workflow.nyquist_validation",
-        "workflow.post_planning_gaps",
-        "workflow.context_coverage_gate",
-        "workflow.plan_drift_precheck",
-        "workflow.context_drift_precheck",
-        "workflow.context_drift_action",
-        "workflow.assumption_delta",
-        "workflow.specless_probe_fallback",
-        "plan_review.source_grounding",
-        "plan_review.source_grounding_authority",
+        "workflow.plan_check workflow.nyquist_validation workflow.post_planning_gaps "
+        "workflow.context_coverage_gate workflow.plan_drift_precheck workflow.context_drift_precheck "
+        "workflow.context_drift_action workflow.assumption_delta workflow.specless_probe_fallback "
+        "plan_review.source_grounding plan_review.source_grounding_authority",
     ),
     *_not_applicable(
         "a step of gsd-core that does not exist here; a plugin can add such a step with `gsd_steps`",
-        "workflow.code_review",
-        "workflow.code_review_depth",
-        "workflow.code_review_depth_overrides",
-        "workflow.code_review_command",
-        "workflow.code_review_point",
-        "workflow.plan_bounce",
-        "workflow.plan_bounce_script",
-        "workflow.plan_bounce_passes",
-        "workflow.plan_review_convergence",
-        "workflow.security_enforcement",
-        "workflow.security_asvs_level",
-        "workflow.security_block_on",
-        "workflow.ui_phase",
-        "workflow.ui_review",
-        "workflow.ui_safety_gate",
-        "workflow.live_dom_uat",
-        "workflow.ai_integration_phase",
-        "workflow.api_coverage_gate",
-        "workflow.pattern_mapper",
-        "workflow.schema_drift_gate",
-        "workflow.schema_push_detection",
-        "workflow.drift_threshold",
-        "workflow.drift_action",
-        "workflow.windows_enforce",
-        "workflow.mvp_mode",
-        "refactor.trigger_enabled",
-        "refactor.complexity_threshold",
-        "refactor.complexity_jump_delta",
-        "refactor.trigger_strict",
-        "code_quality.fallow.enabled",
-        "code_quality.fallow.scope",
-        "code_quality.fallow.profile",
+        "workflow.code_review workflow.code_review_depth workflow.code_review_depth_overrides "
+        "workflow.code_review_command workflow.code_review_point workflow.plan_bounce "
+        "workflow.plan_bounce_script workflow.plan_bounce_passes workflow.plan_review_convergence "
+        "workflow.security_enforcement workflow.security_asvs_level workflow.security_block_on "
+        "workflow.ui_phase workflow.ui_review workflow.ui_safety_gate workflow.live_dom_uat "
+        "workflow.ai_integration_phase workflow.api_coverage_gate workflow.pattern_mapper "
+        "workflow.schema_drift_gate workflow.schema_push_detection workflow.drift_threshold "
+        "workflow.drift_action workflow.windows_enforce workflow.mvp_mode refactor.trigger_enabled "
+        "refactor.complexity_threshold refactor.complexity_jump_delta refactor.trigger_strict "
+        "code_quality.fallow.enabled code_quality.fallow.scope code_quality.fallow.profile "
         "code_quality.fallow.mcp",
     ),
     *_not_applicable(
         "a task whose check fails goes back to its agent; then the retries of the step and a person decide",
-        "workflow.node_repair",
-        "workflow.node_repair_budget",
+        "workflow.node_repair workflow.node_repair_budget",
     ),
     # Questions.
     _honored("mode", ("interactive", "yolo"), "`yolo` asks no gate; only `--yes` answers other questions"),
@@ -313,13 +257,11 @@ KEYS: tuple[ConfigKey, ...] = (
     *_not_applicable(
         "commands that destroy something or reach out of the project are always checked before they run, and "
         "a project's file cannot turn that off",
-        "safety.always_confirm_destructive",
-        "safety.always_confirm_external_services",
+        "safety.always_confirm_destructive safety.always_confirm_external_services",
     ),
     *_not_applicable(
         "a run always continues with the next step by itself",
-        "workflow.auto_advance",
-        "workflow._auto_chain_active",
+        "workflow.auto_advance workflow._auto_chain_active",
     ),
     *_not_applicable(
         "questions are plain text with options, wherever they are answered", "workflow.text_mode"
@@ -366,63 +308,39 @@ KEYS: tuple[ConfigKey, ...] = (
     ),
     *_not_applicable(
         _ONE_AT_A_TIME,
-        "parallelization",
-        "parallelization.<key>",
-        "planning.chunked_parallel",
-        "workflow.plan_chunked",
-        "workflow.use_worktrees",
-        "workflow.worktree_skip_hooks",
-        "workflow.inline_plan_threshold",
+        "parallelization parallelization.<key> planning.chunked_parallel workflow.plan_chunked "
+        "workflow.use_worktrees workflow.worktree_skip_hooks workflow.inline_plan_threshold",
     ),
     *_not_applicable(
-        "one repository is one project; start a run in each", "planning.sub_repos", "sub_repos", "multiRepo"
+        "one repository is one project; start a run in each", "planning.sub_repos sub_repos multiRepo"
     ),
-    *_not_applicable(
-        "`/gsd:pr-branch` and `/gsd:ship` do not exist here", "planning.pr_strict", "ship.<key>"
-    ),
+    *_not_applicable("`/gsd:pr-branch` and `/gsd:ship` do not exist here", "planning.pr_strict ship.<key>"),
     # Limits.
     *_not_applicable(
         _LIMITS,
-        "workflow.subagent_timeout",
-        "executor.stall_detect_interval_minutes",
-        "executor.stall_threshold_minutes",
-        "planner.stall_detect_interval_minutes",
-        "planner.stall_threshold_minutes",
+        "workflow.subagent_timeout executor.stall_detect_interval_minutes executor.stall_threshold_minutes "
+        "planner.stall_detect_interval_minutes planner.stall_threshold_minutes",
     ),
     *_not_applicable("see the setting `limits.check`", "workflow.test_gate_timeout"),
     # Agents and what they see.
     *_not_applicable(
-        "agents are given the planning files they need, whether or not git ignores them",
-        "search_gitignored",
+        "agents are given the planning files they need, whether or not git ignores them", "search_gitignored"
     ),
-    *_not_applicable(_SEARCH, "brave_search", "firecrawl", "exa_search", "tavily_search"),
-    *_not_applicable(_SEARCH, "ref_search", "perplexity", "jina"),
+    *_not_applicable(_SEARCH, "brave_search firecrawl exa_search tavily_search ref_search perplexity jina"),
     *_not_applicable(
         "each role has fixed tools, so that a project's file cannot widen them",
-        "agent_tools",
-        "agent_tools.<selector>",
-        "agent_skills_security.trusted_global_roots",
+        "agent_tools agent_tools.<selector> agent_skills_security.trusted_global_roots "
         "workflow.agent_hint_routing",
     ),
     *_not_applicable(
         "work is done by the agents of the setting `run.agent`",
-        "workflow.cross_ai_execution",
-        "workflow.cross_ai_command",
-        "workflow.cross_ai_timeout",
-        "claude_orchestration.<key>",
-        "external_job.<key>",
+        "workflow.cross_ai_execution workflow.cross_ai_command workflow.cross_ai_timeout "
+        "claude_orchestration.<key> external_job.<key>",
     ),
     *_not_applicable(
         "prompts are built by code and have fixed limits",
-        "context",
-        "workflow.compact_content",
-        "workflow.context_guard_mode",
-        "features.<name>",
-        "learnings.max_inject",
-        "intel.enabled",
-        "graphify.<key>",
-        "mempalace.<key>",
-        "profile-pipeline.enabled",
+        "context workflow.compact_content workflow.context_guard_mode features.<name> learnings.max_inject "
+        "intel.enabled graphify.<key> mempalace.<key> profile-pipeline.enabled",
     ),
     *_not_applicable(
         "text from outside is always sanitized and fenced, and never an instruction",
@@ -430,32 +348,18 @@ KEYS: tuple[ConfigKey, ...] = (
     ),
     *_not_applicable(
         "CLAUDE.md is the user's own: it is read, and never written",
-        "claude_md_path",
-        "claude_md_assembly.<key>",
-    ),
-    *_not_applicable(
-        "CLAUDE.md is the user's own: it is read, and never written", "claude_md_assembly.blocks.<name>"
+        "claude_md_path claude_md_assembly.<key> claude_md_assembly.blocks.<name>",
     ),
     # Names of phases and files.
     *_not_applicable(
         "all forms of phase numbers are read, and new phases continue the project's own",
-        "phase_naming",
-        "phase_id_convention",
+        "phase_naming phase_id_convention",
     ),
     *_not_applicable("STATE.md is kept short in any case", "workflow.auto_prune_state"),
     # Other commands and programs.
+    *_not_applicable(_REVIEWERS, "review.<key> review.<key>.<name> review.reviewer_instances.<name>.<key>"),
     *_not_applicable(
-        _REVIEWERS,
-        "review.<key>",
-        "review.<key>.<name>",
-        "review.reviewer_instances.<name>.<key>",
-    ),
-    *_not_applicable(
-        _OF_HOST,
-        "hooks.<key>",
-        "statusline.<key>",
-        "capabilities.strict_known_registries",
-        "capabilities.auto_update",
+        _OF_HOST, "hooks.<key> statusline.<key> capabilities.strict_known_registries capabilities.auto_update"
     ),
     *_not_applicable(_OF_COMMAND, "manager.flags.<step>"),
 )

@@ -31,6 +31,7 @@ from gsd_core.serializer import Serializer
 
 from .changes import SetPosition
 from .config import CONFIG, default_config, read_config, render_config
+from .config_keys import PROFILES
 from .edit import apply_changes
 from .edits import Edit, writing
 from .handoff import read_handoff
@@ -57,7 +58,6 @@ SURVEYED, CODEBASE = "I101", ".planning/codebase"
 BEFORE_A_PROJECT = frozenset({"codebase", "autopilot", "config.json"})
 """What ``.planning/`` may contain after ``gsd map``, before there is a project."""
 SECTIONS = ("What This Is", "Core Value", "Requirements")
-PROFILES = ("quality", "balanced", "budget", "adaptive", "inherit")
 SEVERITIES: dict[str, Severity] = {"E": "error", "W": "warning", "I": "info"}
 """By the first letter of a code, the worst first."""
 

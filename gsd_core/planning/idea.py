@@ -26,7 +26,7 @@ import attrs
 
 from gsd_core.files import read_start
 
-from .markdown import MAX_BYTES, cell, cells, clean, document, inline, prose
+from .markdown import MAX_BYTES, cells, clean, document, inline, prose, table
 from .model import Requirement, Statement
 
 PATH = ".planning/IDEA.md"
@@ -71,10 +71,7 @@ def split_statements(text: str) -> tuple[Statement, ...]:
     newlines = [match.start() for match in re.finditer("\n", text)]
     return tuple(
         Statement(
-            id=f"S{number}",
-            text=one.text,
-            line=bisect_right(newlines, one.start) + 1,
-            heading=one.heading,
+            id=f"S{number}", text=one.text, line=bisect_right(newlines, one.start) + 1, heading=one.heading
         )
         for number, one in enumerate(_ranges(text), start=1)
     )
@@ -461,10 +458,7 @@ class StatedIdea:
 
 
 def render_idea(
-    name: str,
-    text: str,
-    used_by: Mapping[str, Sequence[str]],
-    derived: Sequence[tuple[str, str]] = (),
+    name: str, text: str, used_by: Mapping[str, Sequence[str]], derived: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Return IDEA.md; :func:`parse_idea` reads it.
 
@@ -485,21 +479,16 @@ def render_idea(
         "Later edits of this file change nothing in the roadmap.",
         f'<{tag} name="{inline(name).replace(chr(34), chr(39))}">\n{text}\n</{tag}>',
         _STATEMENTS_TITLE,
-        _table(("Statement", "Line", "Text", "Became"), rows),
+        table(("Statement", "Line", "Text", "Became"), rows),
     ]
     if derived:
-        parts += [_DERIVED_TITLE, _table(("Requirement", "Reason"), derived)]
+        parts += [_DERIVED_TITLE, table(("Requirement", "Reason"), derived)]
     return document(parts)
 
 
 def _shown(text: str) -> str:
     line = _one_line(clean(text))
     return line if len(line) <= MAX_CELL else f"{line[:MAX_CELL]}…"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'|'.join('-' * (len(name) + 2) for name in head)}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(cell, row))} |" for row in rows)])
 
 
 @lru_cache(maxsize=4)

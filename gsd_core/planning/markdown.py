@@ -122,6 +122,12 @@ def cell(text: str) -> str:
     return inline(text).replace("|", r"\|") or "-"
 
 
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table with any texts in its *rows*."""
+    lines = [f"| {' | '.join(head)} |", f"|{'|'.join('-' * (len(name) + 2) for name in head)}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(cell, row))} |" for row in rows)])
+
+
 def cells(line: str) -> list[str]:
     """Return the raw cells of a table's row; an empty list if the line is not a row."""
     stripped = line.strip()

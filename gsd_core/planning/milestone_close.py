@@ -21,7 +21,7 @@ from .frontmatter import read_frontmatter
 from .markdown import Lines, bullets, cell, cells, document, inline, prose, read_text, title
 from .milestones import listed_milestone, milestone_of
 from .model import PhaseView, Planning, Requirement
-from .next_milestone import with_footer
+from .next_milestone import add_to_section, with_footer
 from .plan_tasks import parts_of
 from .state import section_lines
 
@@ -272,18 +272,7 @@ def evolve_project(
     """Return PROJECT.md after the milestone: requirements that are *met* are validated, *open_* ones not."""
     lines = Lines.of(text)
     validated = _take_met(lines, met, open_)
-    section = section_lines(lines, "validated")
-    if section and validated:
-        new = [f"- ✓ {one} — {about.version}" for one in validated]
-        start, end = section
-        for at in range(start, end):
-            if re.fullmatch(r"\(None.*\)", lines[at].strip()):
-                lines[at] = new.pop(0)
-                lines.insert(at + 1, new)
-                break
-        else:
-            at = lines.before_blank(start, end)
-            lines.insert(at, [*([""] if at == start else []), *new])
+    add_to_section(lines, "validated", [f"- ✓ {one} — {about.version}" for one in validated])
     _add_decisions(lines, about)
     edited = _without_section(str(lines), "current milestone")
     return with_footer(edited, f"{about.date} after {about.version} milestone")

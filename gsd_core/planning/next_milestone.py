@@ -178,22 +178,21 @@ def begin_in_project(
         lines.insert(before, own)
     else:
         lines.insert(len(lines), ["", *own])
-    add_active(lines, [f"- [ ] {inline(one)}" for one in active])
+    add_to_section(lines, "active", [f"- [ ] {inline(one)}" for one in active])
     return with_footer(str(lines), f"{inline(date)} after starting {version}")
 
 
-def add_active(lines: Lines, new: Sequence[str]) -> None:
-    """Add requirements under ``### Active``, if PROJECT.md has that section."""
-    section = section_lines(lines, "active")
-    if not section:
-        return
-    start, end = section
+def add_to_section(lines: Lines, name: str, new: Sequence[str]) -> None:
+    """Add items to a list of PROJECT.md, such as that under ``### Active``, if it has that section."""
+    start, end = section_lines(lines, name) or (0, 0)
     known = {lines[at].strip() for at in range(start, end)}
     new = [one for one in new if one not in known]
+    if not start or not new:
+        return
     for at in range(start, end):
         if re.fullmatch(r"\(None.*\)", lines[at].strip()):
-            lines[at] = new[0] if new else lines[at]
-            lines.insert(at + 1, list(new[1:]))
+            lines[at] = new[0]
+            lines.insert(at + 1, new[1:])
             return
     at = lines.before_blank(start, end)
     lines.insert(at, [*([""] if at == start else []), *new])

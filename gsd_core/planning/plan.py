@@ -37,15 +37,7 @@ from .frontmatter import (
 from .markdown import clean, escape, inline, named, without
 from .model import Artifact, KeyLink, MustHaves, Plan, Task, Truth
 from .numbers import TOKEN
-from .plan_tasks import (
-    HUMAN_CHECK,
-    MAX_TASKS,
-    TASK_PARTS,
-    feature_of,
-    parts_of,
-    read_tasks,
-    render_command,
-)
+from .plan_tasks import HUMAN_CHECK, MAX_TASKS, TASK_PARTS, feature_of, parts_of, read_tasks, render_command
 
 _NO_DEPENDENCY = ("none", "nothing", "n/a", "null", "-", "—", "[]")
 

@@ -18,7 +18,7 @@ from gsd_core.model.ids import normal_phase
 
 from .changes import MapRequirement
 from .idea import read_idea, with_statements
-from .markdown import Lines, cell, cells, document, inline, prose, read_text, set_cell, title
+from .markdown import Lines, cells, document, inline, prose, read_text, set_cell, table, title
 from .model import PlannedPhase, Requirement
 from .numbers import TOKEN
 from .renumber import Renumbering, like
@@ -241,9 +241,9 @@ def render_requirements(
         "## v2 Requirements",
         *(_by_category(later, box=False) if later else ["(None)"]),
         "## Out of Scope",
-        _table(("Feature", "Reason"), out_of_scope),
+        table(("Feature", "Reason"), out_of_scope),
         "## Traceability",
-        _table(("Requirement", "Phase", "Status"), rows),
+        table(("Requirement", "Phase", "Status"), rows),
         f"**Coverage:**\n- v1 requirements: {len(requirements)} total\n"
         f"- Mapped to phases: {mapped}\n- Unmapped: {missing} {'⚠️' if missing else '✓'}",
         f"---\n*Requirements defined: {inline(date)}*\n"
@@ -260,8 +260,3 @@ def _by_category(requirements: Sequence[Requirement], *, box: bool) -> Iterator[
         yield f"### {title(category)}"
         same = (one for one in requirements if one.category == category)
         yield "\n".join(f"- {mark}**{inline(one.id)}**: {inline(one.text)}" for one in same)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'|'.join('-' * (len(name) + 2) for name in head)}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(cell, row))} |" for row in rows)])

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+import attrs
+
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase, padded, phase_order
 
@@ -129,15 +131,7 @@ def extend_milestone(text: str, change: AddPhase, milestone: str = "") -> str:
             return text
         hint = "give it another number, then resume the run"
         raise PlanningError(f"has a phase {change.number} already: {same[0].name!r}", path=PATH, hint=hint)
-    new = PlannedPhase(
-        number=change.number,
-        name=change.name,
-        goal=change.goal,
-        depends_on=change.depends_on,
-        requirements=change.requirements,
-        criteria=change.criteria,
-    )
-    return add_phase(text, new, milestone)
+    return add_phase(text, PlannedPhase(**attrs.asdict(change, recurse=False)), milestone)
 
 
 def _words(name: str) -> list[str]:

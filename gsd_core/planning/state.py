@@ -19,7 +19,7 @@ from gsd_core.model.ids import normal_phase, padded
 
 from .changes import AddDecisions, AddQuickTask, SetPosition
 from .frontmatter import scalar
-from .markdown import Lines, inline, title
+from .markdown import Lines, inline, table, title
 from .model import PlannedPhase
 from .numbers import TOKEN, last_number
 from .renumber import Renumbering, like
@@ -136,7 +136,7 @@ def add_quick_task(text: str, change: AddQuickTask) -> str:
         if below is None:
             return text
         at = lines.before_blank(*below)
-        head = ["", f"### {QUICK_TASKS}", "", *_table_head("Status" if change.status else "")]
+        head = ["", f"### {QUICK_TASKS}", "", *_quick_tasks("Status" if change.status else "")]
         lines.insert(at, head)
         found = (at + 2, at + len(head))
     start, end = found
@@ -147,7 +147,7 @@ def add_quick_task(text: str, change: AddQuickTask) -> str:
     if not rows:
         columns = ["#", "description", "date", "commit", "directory"]
         at = lines.before_blank(start, end)
-        lines.insert(at, ["", *_table_head("")])
+        lines.insert(at, ["", *_quick_tasks()])
         rows = [at + 2]
     cells = {
         "#": change.number,
@@ -163,9 +163,9 @@ def add_quick_task(text: str, change: AddQuickTask) -> str:
     return str(lines)
 
 
-def _table_head(status: str) -> list[str]:
+def _quick_tasks(status: str = "") -> list[str]:
     names = ["#", "Description", "Date", "Commit", *([status] if status else []), "Directory"]
-    return [f"| {' | '.join(names)} |", f"|{'|'.join('-' * (len(name) + 2) for name in names)}|"]
+    return table(names, []).split("\n")
 
 
 _TOTALS = re.compile(r"^(\s+total_phases:\s*|\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)\d+(.*)$")
@@ -332,11 +332,7 @@ def _bar(percent: int, old: str = "░" * 10) -> str:
 
 
 def _session(change: SetPosition) -> dict[str, Field]:
-    return {
-        "last session": change.date,
-        "last date": change.date,
-        "stopped at": inline(change.activity),
-    }
+    return {"last session": change.date, "last date": change.date, "stopped at": inline(change.activity)}
 
 
 STATUSES = {

@@ -182,9 +182,6 @@ def _long_duration(duration: timedelta | None) -> str:
 
 # Reading
 
-_ISSUES = re.compile(
-    r"^##[ \t]+Issues Encountered[ \t]*\n(.*?)(?=^##[ \t]|^---|\Z)", re.MULTILINE | re.DOTALL
-)
 _TASK = re.compile(r"^[ \t]*[-*][ \t]+Task (\d{1,4})\b", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+(.*\S)", re.MULTILINE)
 
@@ -215,8 +212,7 @@ def _with_notes(plan: Plan, root: Path) -> Plan:
 @lru_cache(maxsize=512)
 def _notes(text: str, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     head = read_frontmatter(text, path=path)
-    section = _ISSUES.search(head.body.replace("\r\n", "\n"))
-    issues = (prose(line) for line in _BULLET.findall(section[1])) if section else ()
+    issues = map(prose, _BULLET.findall(_section(head.body, "Issues Encountered")))
     return (
         tuple(map(prose, head.texts("key-decisions", "key_decisions"))),
         tuple(issue for issue in issues if issue.lower().rstrip(".") != "none"),
@@ -225,6 +221,10 @@ def _notes(text: str, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def tasks_listed(text: str, heading: str) -> tuple[int, ...]:
     """Return the numbers of the tasks that a SUMMARY.md lists under *heading*, such as :data:`UNDONE`."""
+    return tuple(map(int, _TASK.findall(_section(text, heading))))
+
+
+def _section(text: str, heading: str) -> str:
     pattern = rf"^##[ \t]+{re.escape(heading)}[ \t]*\n(.*?)(?=^##[ \t]|^---|\Z)"
     found = re.search(pattern, text.replace("\r\n", "\n"), re.MULTILINE | re.DOTALL)
-    return tuple(map(int, _TASK.findall(found[1]))) if found else ()
+    return found[1] if found else ""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 
@@ -42,11 +42,7 @@ from .traceability import Trace, recorded_results, trace
 
 # Reading
 
-_STATUSES: dict[str, VerdictStatus] = {
-    "passed": "passed",
-    "gaps_found": "gaps_found",
-    "human_needed": "human_needed",
-}
+_STATUSES: dict[str, VerdictStatus] = {status: status for status in get_args(VerdictStatus)}
 _GAP_STATUSES: dict[str, GapStatus] = {"partial": "partial", "unverified": "unverified"}
 _CLOSED = ("resolved", "closed", "fixed", "passed", "verified")
 _BODY_STATUS = re.compile(r"^\*\*Status:?\*\*:?[ \t]*(.*)$", re.MULTILINE)

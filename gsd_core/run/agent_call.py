@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from decimal import Decimal
@@ -108,16 +108,15 @@ class AgentCall:
 
     async def permit(self, use: ToolUse) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
-        use = attrs.evolve(use, confined=self.is_confined, owns_planning=self.task.owns_planning)
-        permission = await self._while_agent_waits(self.gate.permit(use))
-        if isinstance(permission, Allow):
-            self.record_tool(use)
-        return permission
+        return await self._decided(use, self.gate.permit)
 
     async def confirm(self, use: ToolUse, reason: str) -> Permission:
         """See :class:`gsd_core.AgentHost`."""
+        return await self._decided(use, lambda known: self.gate.confirm(known, reason))
+
+    async def _decided(self, use: ToolUse, decide: Callable[[ToolUse], Awaitable[Permission]]) -> Permission:
         use = attrs.evolve(use, confined=self.is_confined, owns_planning=self.task.owns_planning)
-        permission = await self._while_agent_waits(self.gate.confirm(use, reason))
+        permission = await self._while_agent_waits(decide(use))
         if isinstance(permission, Allow):
             self.record_tool(use)
         return permission

@@ -233,44 +233,34 @@ _RUN_A_SCRIPT = frozenset(["sh", "bash", "dash", "ksh", "zsh", ".", "source"])
 # Commands that cannot run
 
 _SHELL = r"^(?:\S*/)?(?:ba|z)?sh(?::(?: -c:)?(?: line)? ?\d+)?: "
+_ABSENT, _NO_MODULE = "`{name}` does not exist", "the Python module `{name}` is not installed"
+_NO_SCRIPT = "package.json has no script `{name}`"
 _NAMED = tuple(
     (re.compile(pattern, re.MULTILINE), problem)
     for pattern, problem in (
         (_SHELL + r"(?P<name>\S+): (?:command )?not found$", "`{name}` is not installed"),
         (_SHELL + r"command not found: (?P<name>\S+)$", "`{name}` is not installed"),
-        (_SHELL + r"(?P<name>\S+): No such file or directory$", "`{name}` does not exist"),
+        (_SHELL + r"(?P<name>\S+): No such file or directory$", _ABSENT),
         (_SHELL + r"(?P<name>\S+): (?:Permission denied|Is a directory)$", "`{name}` is not executable"),
         (
             r"^(?:ba|da|z|k)?sh: (?:\d+: )?(?:cannot open |can't open ')?(?P<name>\S+?)'?: No such file",
-            "`{name}` does not exist",
+            _ABSENT,
         ),
-        (
-            r"^(?:ba|da|z|k)?sh: \d+: (?:cannot open|Can't open) (?P<name>\S+?)(?:: No such file.*)?$",
-            "`{name}` does not exist",
-        ),
+        (r"^(?:ba|da|z|k)?sh: \d+: (?:cannot open|Can't open) (?P<name>\S+?)(?:: No such file.*)?$", _ABSENT),
         (r"^env: .?(?P<name>[\w.+-]+)..? No such file or directory$", "`{name}` is not installed"),
-        (r"^\S*python[\d.]*: can't open file '(?P<name>[^']+)'", "`{name}` does not exist"),
-        (
-            r"^\S*python[\d.]*: No module named '?(?P<name>[\w.]+)'?$",
-            "the Python module `{name}` is not installed",
-        ),
-        (
-            r"^\S*python[\d.]*: Error while finding module specification for '(?P<name>[\w.]+)'",
-            "the Python module `{name}` is not installed",
-        ),
-        (r"^Error: Cannot find module '(?P<name>/[^']+)'$", "`{name}` does not exist"),
-        (r"^npm (?:ERR!|error) Missing script: \"(?P<name>[^\"]+)\"", "package.json has no script `{name}`"),
-        (r"^[ \t]*ERR_PNPM_NO_SCRIPT\s+Missing script: (?P<name>\S+)", "package.json has no script `{name}`"),
-        (
-            r"^error(?: Command|: Script not found) \"(?P<name>[^\"]+)\"(?: not found\.)?$",
-            "package.json has no script `{name}`",
-        ),
+        (r"^\S*python[\d.]*: can't open file '(?P<name>[^']+)'", _ABSENT),
+        (r"^\S*python[\d.]*: No module named '?(?P<name>[\w.]+)'?$", _NO_MODULE),
+        (r"^\S*python[\d.]*: Error while finding module specification for '(?P<name>[\w.]+)'", _NO_MODULE),
+        (r"^Error: Cannot find module '(?P<name>/[^']+)'$", _ABSENT),
+        (r"^npm (?:ERR!|error) Missing script: \"(?P<name>[^\"]+)\"", _NO_SCRIPT),
+        (r"^[ \t]*ERR_PNPM_NO_SCRIPT\s+Missing script: (?P<name>\S+)", _NO_SCRIPT),
+        (r"^error(?: Command|: Script not found) \"(?P<name>[^\"]+)\"(?: not found\.)?$", _NO_SCRIPT),
         (
             r"^(?:g?make|just): \*\*\* No rule to make target [`'](?P<name>[^']+)'\.",
             "no Makefile has the target `{name}`",
         ),
         (r"^error: no such (?:sub)?command: `(?P<name>[^`]+)`", "`cargo {name}` is not installed"),
-        (r"^ERROR: file or directory not found: (?P<name>\S+)$", "`{name}` does not exist"),
+        (r"^ERROR: file or directory not found: (?P<name>\S+)$", _ABSENT),
     )
 )
 _SYNTAX = re.compile(

@@ -215,15 +215,11 @@ def ignored_paths(git: Command) -> Iterator[str]:
     """Yield the ignored files and folders below the root of *git*; an ignored folder is one path."""
     # Not `ls-files --directory`: it merges a folder whose content is all ignored into its parents.
     arguments = (
-        "--porcelain=v1",
-        "-z",
-        "--ignored=matching",
-        "--untracked-files=all",
-        "--no-renames",
-        "--ignore-submodules=dirty",
+        *("--porcelain=v1", "-z", "--ignored=matching", "--untracked-files=all", "--no-renames"),
+        *("--ignore-submodules=dirty", "--", "."),
     )
     start = 3 + len(prefix(git))
-    lines = [line for line in git("status", *arguments, "--", ".").split("\0") if line.startswith("!! ")]
+    lines = [line for line in git("status", *arguments).split("\0") if line.startswith("!! ")]
     for line in lines[:MAX_IGNORED]:
         path = line[start:].rstrip("/")
         if path and PurePosixPath(path).name not in CACHES:

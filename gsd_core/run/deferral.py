@@ -64,7 +64,6 @@ def deferred_tasks(run: Run, step: StepRequest) -> tuple[DeferredTask, ...]:
             # Whoever repeats the step wants the whole plan.
             found.clear()
         elif step.plan is not None and fact.data["plan"] == step.plan.id:
-            data = {key: value for key, value in fact.data.items() if key != "plan"}
-            deferred = structure(data, DeferredTask)
+            deferred = structure(fact.data, DeferredTask)
             found[deferred.task] = deferred
     return tuple(found.values())

@@ -49,9 +49,7 @@ async def confirm(run: Run, item: Start) -> End | None:
         record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
         todo = f"{answer_command(record.inquiry.questions[0], gsd)}, then {gsd} resume"
         return End(
-            outcome="blocked",
-            exit=ExitCode.QUESTION,
-            reason=f"{step} is waiting for an answer: {todo}",
+            outcome="blocked", exit=ExitCode.QUESTION, reason=f"{step} is waiting for an answer: {todo}"
         )
     if answer.chosen != (STOP,):
         return None

@@ -9,17 +9,7 @@ from typing import assert_never
 from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.claims import dependents
-from gsd_core.machine.due import (
-    ApplyResult,
-    AskAgain,
-    End,
-    Escalate,
-    Settle,
-    Start,
-    Wait,
-    due,
-    exit_of,
-)
+from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Settle, Start, Wait, due, exit_of
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command

@@ -201,11 +201,7 @@ def _step_completed(state: State, fact: Record) -> Iterator[tuple[EventName, Dat
     about = {"kind": step.kind, "phase": step.phase, "plan": step.detail, "round": step.round}
     yield (
         "step.completed",
-        {
-            **about,
-            **_picked(fact.data, "commit", "subject"),
-            "unchanged": bool(fact.data.get("unchanged")),
-        },
+        {**about, **_picked(fact.data, "commit", "subject"), "unchanged": bool(fact.data.get("unchanged"))},
     )
     if step.kind == "complete":
         yield "phase.completed", {"number": step.phase, "name": _phase_name(state, step.phase)}

@@ -111,12 +111,7 @@ class Sandbox:
             prepared = partial(prepare, self.root, tree, writable=writable, git=git, home=home)
             found = await asyncio.to_thread(partial(prepared, before=before, owned=owned))
             inside = Confinement(
-                sandbox=self,
-                tree=tree,
-                places=(*found, *places),
-                home=home,
-                git=git,
-                variables=variables,
+                sandbox=self, tree=tree, places=(*found, *places), home=home, git=git, variables=variables
             )
             self.entered.append(inside)
             try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from attrs import evolve
 
@@ -21,6 +21,7 @@ from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.step import StepSituation
 from gsd_core.planning.codebase import read_codebase
+from gsd_core.planning.config import merge_config
 from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import flaws, read_planning
@@ -206,18 +207,6 @@ def proposed_config(hooks: Hooks, project: ProjectInfo) -> dict[str, Any]:
             table = table.setdefault(name, {})
         table[last] = value.value
     return config
-
-
-def merge_config(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *defaults*, overridden by *overrides*; tables are merged key by key."""
-    result = dict(defaults)
-    for key, value in overrides.items():
-        default = result.get(key)
-        if isinstance(value, dict) and isinstance(default, dict):
-            result[key] = merge_config(cast("dict[str, Any]", default), cast("dict[str, Any]", value))
-        else:
-            result[key] = value
-    return result
 
 
 def plan_digests(planning: Planning, paths: Collection[str]) -> dict[str, str]:

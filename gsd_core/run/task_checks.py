@@ -125,7 +125,7 @@ def replaced_checks(run: Run, step: str, plan: Plan) -> tuple[ReplacedCheck, ...
     found: dict[int, ReplacedCheck] = {}
     for fact in run.journal.events(run=run.id, kinds=["check.replaced"]):
         if fact.step == step and fact.data["plan"] == plan.id:
-            decision = structure({k: v for k, v in fact.data.items() if k != "plan"}, ReplacedCheck)
+            decision = structure(fact.data, ReplacedCheck)
             found[decision.task] = decision
     return tuple(each for number, each in sorted(found.items()) if in_plan.get(number) == each.was)
 

@@ -7,9 +7,7 @@ just before a crash, and is not in the journal, is found and recorded instead of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Sequence
 
 from attrs import evolve
 
@@ -200,16 +198,8 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> 
     name = f"{plan.id}/{number}"
     for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
         if fact.step == step.id and fact.data["task"] == name:
-            data = fact.data
-            return TaskCommit(
-                commit=data["commit"],
-                paths=tuple(data["paths"]),
-                created=tuple(data.get("created") or ()),
-                deleted=tuple(data.get("deleted") or ()),
-                note=data.get("note") or "",
-                at=datetime.fromisoformat(data["at"]) if data.get("at") else None,
-                check=_recorded_check(data.get("check")),
-            )
+            # What an earlier version did not record has its default; the check is without its output.
+            return structure({k: v for k, v in fact.data.items() if v is not None}, TaskCommit)
     commit = await _interrupted_commit(run, step.id, name)
     if commit is None and number in step.tasks_done:
         commit = (await committed_tasks(run, step.id, plan)).get(number)
@@ -295,11 +285,3 @@ def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskComm
         "check": check_data,
     }
     run.record("task.committed", data, step=step.id, attempt=step.attempt)
-
-
-def _recorded_check(data: Mapping[str, Any] | None) -> CheckResult | None:
-    """Return the check as the fact has it: without its output."""
-    if data is None:
-        return None
-    before = bool(data.get("passed_before"))
-    return CheckResult(command=data["command"], exit=data["exit"], passed_before=before)

@@ -414,11 +414,7 @@ def merge_gaps(step: StepRequest, result: StepResult, plugin: str) -> StepResult
     paths = [file.path for file in result.files if file.path.endswith("-VERIFICATION.md")]
     path = paths[0] if paths else f"{step.phase.directory}/{padded(step.phase.number)}-VERIFICATION.md"
     text = render_verification(
-        step.phase,
-        report,
-        now=step.now,
-        previous=step.phase.verdict,
-        requirements=step.planning.requirements,
+        step.phase, report, now=step.now, previous=step.phase.verdict, requirements=step.planning.requirements
     )
     files = [file for file in result.files if file.path != path]
     return evolve(result, outcome=Verified(report=report), files=(*files, FileWrite(path=path, text=text)))

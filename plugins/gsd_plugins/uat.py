@@ -16,14 +16,17 @@ from pathlib import Path
 import attrs
 
 from gsd_core import (
+    Answer,
     BadArtifact,
     Evidence,
     Gap,
     GapReport,
     HumanCheck,
+    Option,
     Panel,
     PhaseView,
     PlanningError,
+    Question,
     implements,
     normal_phase,
 )
@@ -35,6 +38,8 @@ MAX_FILES = 1000
 PASSED = ("pass", "fixed", "accepted", "dropped", "resolved", "n/a")
 FAILED = ("issue", "fail")
 CLOSED = ("resolved", "accepted")
+WORKS = Option(label="Works", description="It works as expected.", recommended=True)
+BROKEN = Option(label="Does not work", description="Describe what is wrong.")
 
 _TEST_HEADING = re.compile(r"^#{3,4}\s*(\d+)[.:)]?\s*(.*?)\s*$")
 _FIELD = re.compile(r"^(?:[-*]\s+)?\**([a-z_]+)\**:\**\s*(.*?)\s*$")
@@ -89,6 +94,26 @@ def read_uat(project: Path, path: str) -> UatFile:
         gaps=tuple(_listed_gaps(sections.get("gaps", ""), path)),
         started=front.text("started"),
     )
+
+
+def question_of(check: HumanCheck) -> Question:
+    """Return the question whether a manual check passes."""
+    lines = [check.test, f"Expected: {check.expected}" if check.expected else "", check.why]
+    text = "\n".join(dict.fromkeys(line for line in lines if line))
+    return Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
+
+
+def with_answer(report: GapReport, check: HumanCheck, answer: Answer, reason: str) -> GapReport:
+    """Return *report* with the answer about a check; one that rejects it becomes a gap with the *reason*."""
+    about = check.about or check.test
+    if answer.chosen != (WORKS.label,):
+        gap = Gap(truth=check.expected or check.test, reason=reason, about=about, found_by="human")
+        return attrs.evolve(report, gaps=(*report.gaps, gap))
+    if answer.is_assumption:
+        assumed = attrs.evolve(check, about=about, result="assumed")
+        return attrs.evolve(report, assumed=(*report.assumed, assumed))
+    proof = Evidence(about=about, holds=True, proof=f"checked by hand: {answer.words}", by=answer.how)
+    return attrs.evolve(report, evidence=(*report.evidence, proof))
 
 
 @implements(gsd_find_gaps)

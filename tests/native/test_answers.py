@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from gsd_plugins.native.answers import (
-    PLANS,
-    ROADMAP,
-    TASK_DONE,
-    VERDICTS,
     InvalidAnswer,
     LinkAnswer,
+    PlansAnswer,
+    RoadmapAnswer,
     TaskDone,
     VerdictAnswer,
+    VerdictsAnswer,
     parse_answer,
     schema_of,
     validate_answer,
@@ -41,7 +40,7 @@ def test_a_json_key_can_be_a_name_that_python_does_not_allow() -> None:
 
 
 def test_optional_task_fields_are_not_required() -> None:
-    task = PLANS["properties"]["plans"]["items"]["properties"]["tasks"]["items"]
+    task = schema_of(PlansAnswer)["properties"]["plans"]["items"]["properties"]["tasks"]["items"]
 
     assert task["required"] == ["name", "files", "action", "verify", "done"]
 
@@ -56,9 +55,9 @@ def objects(node: Any) -> Iterator[Mapping[str, Any]]:
         yield from objects(node["items"])
 
 
-@pytest.mark.parametrize("schema", [ROADMAP, PLANS, VERDICTS, TASK_DONE.schema])
-def test_no_schema_allows_additional_properties(schema: Mapping[str, Any]) -> None:
-    found = list(objects(schema))
+@pytest.mark.parametrize("kind", [RoadmapAnswer, PlansAnswer, VerdictsAnswer, TaskDone])
+def test_no_schema_allows_additional_properties(kind: type) -> None:
+    found = list(objects(schema_of(kind)))
 
     assert found
     assert all(node["additionalProperties"] is False for node in found)

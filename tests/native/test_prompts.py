@@ -26,7 +26,7 @@ from gsd_core import (
 from gsd_core.planning.model import TaskType
 from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
-from gsd_plugins.native.answers import REPORT, Citation, FindingAnswer, VerdictStatus
+from gsd_plugins.native.answers import Citation, FindingAnswer, ReportAnswer, VerdictStatus, schema_of
 from gsd_plugins.native.prompt_context import prompt_text
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -127,7 +127,7 @@ def test_the_executor_prompt_names_its_function_and_the_fields_of_its_report() -
     system = task_of("execute").system
 
     assert "`task_done`" in system
-    assert [name for name in REPORT["properties"] if f"`{name}`" not in system] == []
+    assert [name for name in schema_of(ReportAnswer)["properties"] if f"`{name}`" not in system] == []
 
 
 @pytest.mark.parametrize("kind", ["plan", "execute"])

@@ -9,6 +9,7 @@ from typing import Any
 
 from gsd_core import Plan, StepRequest, Task
 from gsd_core.testing import FakeHost
+from gsd_plugins.native.answers import TaskDone
 from gsd_plugins.native.task_log import TaskLog
 from gsd_plugins.rehearsal.scenario import is_accepted
 
@@ -34,7 +35,7 @@ def replies_to(*numbers: int, tasks_done: tuple[int, ...] = (), **host: Any) -> 
     log = TaskLog(step=step, plan=plan, host=FakeHost(**host))
 
     async def report_all() -> list[str]:
-        return [await log.task_done({"task": number, "files": ["a.py"], "note": ""}) for number in numbers]
+        return [await log.task_done(TaskDone(task=number, files=("a.py",), note="")) for number in numbers]
 
     return [(reply, is_accepted(reply)) for reply in asyncio.run(report_all())]
 

@@ -163,12 +163,7 @@ def _items(value: object) -> Iterator[str]:
 
 
 def _recorded(
-    written: _Written,
-    found: Audit,
-    gaps: Sequence[Gap],
-    decided: Decision,
-    tried: Sequence[str],
-    digest: str,
+    written: _Written, found: Audit, gaps: Sequence[Gap], decided: Decision, tried: Sequence[str], digest: str
 ) -> str:
     """Return the command's audit with what became of its gaps, and what code has found besides."""
     head: dict[str, Node] = {key: value for key, value in written.head.values.items() if key not in _OURS}

@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from gsd_core import (
-    Answer,
     Evidence,
     Gap,
     GapReport,
     HumanCheck,
     Inquiry,
-    Option,
     Permanent,
     PhaseView,
-    Question,
     StepHost,
     StepRequest,
     StepResult,
@@ -29,13 +26,11 @@ from gsd_core import (
 )
 from gsd_core.planning.model import Planning
 from gsd_core.planning.must_haves import MustHave, required_of
-from gsd_plugins.uat import find_uat_gaps
+from gsd_plugins.uat import find_uat_gaps, question_of, with_answer
 
 from .steps import Command, run_command
 
 BY = "commands"
-WORKS = Option(label="Works", description="It works as expected.", recommended=True)
-BROKEN = Option(label="Does not work", description="Describe what is wrong.")
 
 
 async def execute_verify(step: StepRequest, host: StepHost) -> StepResult:
@@ -60,7 +55,7 @@ async def execute_verify(step: StepRequest, host: StepHost) -> StepResult:
     )
     executed = [plan for plan in phase.plans if plan.summary]
     required = required_of(phase, executed, step.planning.requirements)
-    report = _with_verdict(report, required, source)
+    report = attrs.evolve(report, evidence=(*report.evidence, *_evidence(report, required, source)))
     report = await _ask_human(step, host, report)
     return StepResult(
         subject=f"docs({phase.number}): verify phase", outcome=Verified(report=report), files=()
@@ -95,12 +90,8 @@ async def _from_acceptance_tests(step: StepRequest, host: StepHost, phase: Phase
     return report if isinstance(report, GapReport) else GapReport(gaps=tuple(report or ()))
 
 
-def _with_verdict(report: GapReport, required: Sequence[MustHave], source: str) -> GapReport:
-    """Add that each must-have holds that no gap, check or evidence is about."""
-    return attrs.evolve(report, evidence=(*report.evidence, *_evidence(report, required, source)))
-
-
 def _evidence(report: GapReport, required: Sequence[MustHave], source: str) -> Iterator[Evidence]:
+    """Yield that each must-have holds that no gap, check or evidence is about."""
     decided = {gap.about for gap in report.gaps} | {one.about for one in report.evidence}
     decided |= {check.about for check in report.human}
     # GSD's own verifier names a truth by its text.
@@ -119,28 +110,10 @@ async def _ask_human(step: StepRequest, host: StepHost, report: GapReport) -> Ga
     # With gaps, the checks stay open: the repairs would make a person check everything twice.
     if not report.human or report.gaps or report.failed_detectors:
         return report
-    questions = tuple(_question(check) for check in report.human)
+    questions = tuple(question_of(check) for check in report.human)
     reason = "only a person can verify this"
     answers = await host.ask(Inquiry(kind="checkpoint", step=step.id, questions=questions, reason=reason))
     answered = attrs.evolve(report, human=())
     for check, answer in zip(report.human, answers, strict=True):
-        answered = _with_answer(answered, check, answer)
+        answered = with_answer(answered, check, answer, answer.words)
     return answered
-
-
-def _question(check: HumanCheck) -> Question:
-    lines = [check.test, f"Expected: {check.expected}" if check.expected else "", check.why]
-    text = "\n".join(dict.fromkeys(line for line in lines if line))
-    return Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
-
-
-def _with_answer(report: GapReport, check: HumanCheck, answer: Answer) -> GapReport:
-    about = check.about or check.test
-    if answer.chosen != (WORKS.label,):
-        gap = Gap(truth=check.expected or check.test, reason=answer.words, about=about, found_by="human")
-        return attrs.evolve(report, gaps=(*report.gaps, gap))
-    if answer.is_assumption:
-        assumed = attrs.evolve(check, about=about, result="assumed")
-        return attrs.evolve(report, assumed=(*report.assumed, assumed))
-    proof = Evidence(about=about, holds=True, proof=f"checked by hand: {answer.words}", by=answer.how)
-    return attrs.evolve(report, evidence=(*report.evidence, proof))

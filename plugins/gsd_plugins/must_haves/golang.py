@@ -78,8 +78,7 @@ def read(text: str, *, typed: bool = False) -> Source:
         exports=frozenset(defined),
         defined=frozenset(defined),
         references=tuple(
-            Reference(module=text_of(field(n, "path"))[1:-1], names=(text_of(field(n, "name")),))
-            for n in imports
+            Reference(module=text_of(n, "path")[1:-1], names=(text_of(n, "name"),)) for n in imports
         ),
         strings=(
             *(text_of(n)[1:-1] for n in strings if _may_be_path(n)),
@@ -87,7 +86,7 @@ def read(text: str, *, typed: bool = False) -> Source:
         ),
         identifiers=frozenset(text_of(n) for n in nodes if n.type.endswith("identifier")),
         tests=tuple(_tests(text, root)),
-        empty=not content and not any(text_of(field(n, "name")) == "_" for n in imports),
+        empty=not content and not any(text_of(n, "name") == "_" for n in imports),
         faulty=root.has_error,
     )
 
@@ -95,14 +94,14 @@ def read(text: str, *, typed: bool = False) -> Source:
 def _may_be_path(node: Node) -> bool:
     parent = node.parent
     if parent and parent.type == "argument_list" and parent.parent:
-        called = text_of(field(parent.parent, "function"))
+        called = text_of(parent.parent, "function")
         return not (_PRINT.match(called) or called in ("errors.New", "fmt.Errorf", "panic"))
     return True
 
 
 def _defined(root: Node) -> Iterator[str]:
     for node in named(root):
-        name = text_of(field(node, "name"))
+        name = text_of(node, "name")
         if node.type == "function_declaration":
             yield name
         elif node.type == "method_declaration":
@@ -110,11 +109,11 @@ def _defined(root: Node) -> Iterator[str]:
         elif node.type in ("type_declaration", "const_declaration", "var_declaration"):
             for spec in walk(node):
                 if spec.type in ("type_spec", "type_alias"):
-                    owner = text_of(field(spec, "name"))
+                    owner = text_of(spec, "name")
                     yield owner
                     for inner in walk(spec):
                         if inner.type in ("field_declaration", "method_elem", "method_spec"):
-                            member = text_of(field(inner, "name"))
+                            member = text_of(inner, "name")
                             yield from (member, f"{owner}.{member}")
                 elif spec.type in ("const_spec", "var_spec"):
                     yield from (
@@ -123,7 +122,7 @@ def _defined(root: Node) -> Iterator[str]:
 
 
 def _receiver(node: Node) -> str:
-    return re.sub(r"\[.*", "", text_of(field(node, "receiver")).strip("()").split(" ")[-1].lstrip("*"))
+    return re.sub(r"\[.*", "", text_of(node, "receiver").strip("()").split(" ")[-1].lstrip("*"))
 
 
 # Functions
@@ -131,9 +130,9 @@ def _receiver(node: Node) -> str:
 
 def _functions(root: Node) -> Iterator[Function]:
     bare_types = {  # `type Null struct{}`: without fields, its methods can only be constant
-        text_of(field(spec, "name"))
+        text_of(spec, "name")
         for spec in walk(root)
-        if spec.type == "type_spec" and re.fullmatch(r"struct\s*\{\s*\}", text_of(field(spec, "type")))
+        if spec.type == "type_spec" and re.fullmatch(r"struct\s*\{\s*\}", text_of(spec, "type"))
     }
     methods = [n for n in named(root) if n.type == "method_declaration" and field(n, "body")]
     real = {_receiver(n) for n in methods if _body_of(n)[0] == "code"}
@@ -143,10 +142,10 @@ def _functions(root: Node) -> Iterator[Function]:
         kind, value, body = _body_of(node)
         owner = _receiver(node) if node.type == "method_declaration" else ""
         names = _parameters(node)
-        result = text_of(field(node, "result"))
+        result = text_of(node, "result")
         returns: Literal["value", "nothing", "unknown"] = "value" if result and kind == "empty" else "nothing"
         used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
-        name = text_of(field(node, "name"))
+        name = text_of(node, "name")
         values = tuple(n for n in names if n not in NEUTRAL and n != "_")
         mentioned = {
             text_of(inner)
@@ -154,9 +153,7 @@ def _functions(root: Node) -> Iterator[Function]:
             if inner.type == "identifier" and not _is_dropped(inner)
         }
         calls = [
-            text_of(field(n, "function"))
-            for n in walk(field(node, "body") or node)
-            if n.type == "call_expression"
+            text_of(n, "function") for n in walk(field(node, "body") or node) if n.type == "call_expression"
         ]
         printing = [called for called in calls if _PRINT.fullmatch(called)]
         yield Function(
@@ -200,7 +197,7 @@ def _has_unnamed_parameters(node: Node) -> bool:
 def _parameters(node: Node) -> list[str]:
     found: list[str] = []
     for child in named(field(node, "parameters")):
-        if re.search(r"http\.|context\.|testing\.", text_of(field(child, "type"))):
+        if re.search(r"http\.|context\.|testing\.", text_of(child, "type")):
             continue
         found += [text_of(n) for n in child.children_by_field_name("name")]
     return found
@@ -224,7 +221,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     for statement in statements:
         text = text_of(statement)
         call = next(iter(named(statement)), None) if statement.type == "expression_statement" else None
-        called = text_of(field(call, "function")) if call else ""
+        called = text_of(call, "function") if call else ""
         if _SAYS_UNFINISHED.fullmatch(text) or (
             called in ("http.Error", "w.Write", "io.WriteString")
             and UNFINISHED.search(text.partition('"')[2])
@@ -281,7 +278,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     constant = all(_is_constant(value) or text_of(value) in constants for value in values)
     # `func rsa() KeyAgreement { return rsaAgreement{} }` chooses an implementation.
     made = re.match(r"&?([\w.]+)\{\}$", text)
-    if made and made[1] != text_of(field(function, "result")).lstrip("*"):
+    if made and made[1] != text_of(function, "result").lstrip("*"):
         constant = False
     return ("constant", text, body) if constant else ("code", "", body)
 
@@ -297,7 +294,7 @@ def _is_answer(statement: Node) -> bool:
         return False
     if call is None or call.type != "call_expression":
         return call is None and statement.type == "return_statement"
-    if not _ANSWER.fullmatch(text_of(field(call, "function"))):
+    if not _ANSWER.fullmatch(text_of(call, "function")):
         return False
     return all(
         _is_constant(a)
@@ -354,9 +351,7 @@ def _is_constant(node: Node) -> bool:
 
 def _tests(text: str, root: Node) -> Iterator[Test]:
     functions = {
-        text_of(field(n, "name")): n
-        for n in named(root)
-        if n.type.endswith("_declaration") and field(n, "body")
+        text_of(n, "name"): n for n in named(root) if n.type.endswith("_declaration") and field(n, "body")
     }
     known: set[str] = set()
     for _ in range(3):
@@ -364,7 +359,7 @@ def _tests(text: str, root: Node) -> Iterator[Test]:
     excluded = re.search(r"^//\s*(?:go:build|\+build)\s+(?:ignore|never)\b", text, re.MULTILINE) is not None
     uses = Counter(text_of(n) for n in walk(root) if n.type == "identifier")
     for name, node in functions.items():
-        parameters = text_of(field(node, "parameters"))
+        parameters = text_of(node, "parameters")
         suite = node.type == "method_declaration" and name.startswith("Test") and parameters == "()"
         if re.search(r"\*testing\.[BF]\b", parameters) or name.startswith("Example"):
             yield Test(name=name, line=line_of(node), runs=not excluded)
@@ -379,15 +374,12 @@ def _tests(text: str, root: Node) -> Iterator[Test]:
                 name=name,
                 line=line_of(node),
                 asserts=_can_fail(node, functions, known),
-                pretends=pretends(text_of(field(node, "body")).lstrip("{")),
+                pretends=pretends(text_of(node, "body").lstrip("{")),
                 skipped=_is_skipped(node),
                 runs=not excluded and re.match(r"Test(?![a-z])", name) is not None,
             )
     for node in walk(root):
-        if node.type == "call_expression" and text_of(field(node, "function")) in (
-            "Describe",
-            "ginkgo.Describe",
-        ):
+        if node.type == "call_expression" and text_of(node, "function") in ("Describe", "ginkgo.Describe"):
             yield Test(name="Describe", line=line_of(node))
 
 
@@ -402,11 +394,11 @@ def _is_skipped(node: Node) -> bool:
 
 def _can_fail(function: Node, functions: dict[str, Node], known: set[str]) -> bool:
     contexts = set(re.findall(r"(\w+)\s+\*?testing\.(?:T|TB|B|F)\b", text_of(function)))
-    receiver = text_of(field(function, "receiver")).strip("()").split(" ")[0]
+    receiver = text_of(function, "receiver").strip("()").split(" ")[0]
     for node in walk(field(function, "body") or function):
         if node.type != "call_expression":
             continue
-        called = text_of(field(node, "function"))
+        called = text_of(node, "function")
         arguments = named(field(node, "arguments"))
         owner, _, method = called.partition(".")
         if (owner in contexts and method in _FAILING) or called in (

@@ -221,7 +221,7 @@ class _Exports:
             self.open = self.found = True  # Object.assign(exports, …), __exportStar(…)
         if node.type != "assignment_expression":
             return
-        left, right = text_of(field(node, "left")), field(node, "right")
+        left, right = text_of(node, "left"), field(node, "right")
         if re.match(r"(?:window|globalThis|self|global)\.", left):
             self.names.add(left.partition(".")[2])
             return
@@ -244,7 +244,7 @@ class _Exports:
         elif right.type == "identifier":
             self.names.add(text_of(right))
         elif right.type in (*_FUNCTIONS, *_CLASSES):
-            self.names.add(text_of(field(right, "name")))
+            self.names.add(text_of(right, "name"))
         else:
             self.open = True
 
@@ -254,9 +254,9 @@ def _members(nodes: Sequence[Node], exports: set[str]) -> set[str]:
     found: set[str] = set()
     for node in nodes:
         if node.type in (*_CLASSES, "interface_declaration", "enum_declaration"):
-            owner, body = text_of(field(node, "name")), field(node, "body")
+            owner, body = text_of(node, "name"), field(node, "body")
         elif node.type == "variable_declarator":
-            owner, body = text_of(field(node, "name")), field(node, "value")
+            owner, body = text_of(node, "name"), field(node, "value")
         else:
             continue
         if owner not in exports or body is None:
@@ -280,7 +280,7 @@ def _references(nodes: Sequence[Node]) -> Iterator[Reference]:
                 if child.type == "import_require_clause":
                     yield Reference(module=_string(field(child, "source")))
         elif node.type == "call_expression":
-            called = text_of(field(node, "function"))
+            called = text_of(node, "function")
             arguments = named(field(node, "arguments"))
             if (
                 re.fullmatch(r"import|require|require\.resolve|import\.meta\.(?:glob|resolve)", called)
@@ -321,12 +321,12 @@ def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator
         if statement.type == "export_statement" and node is statement:
             continue
         if node.type in _DECLARATIONS or (statement.type == "export_statement" and node.type in _FUNCTIONS):
-            name = text_of(field(node, "name")) or "default"
+            name = text_of(node, "name") or "default"
             yield _function(node, name, statement, exports | {"default"}, defaults)
         elif node.type in ("lexical_declaration", "variable_declaration"):
             for declarator in named(node):
                 value = _unwrapped(field(declarator, "value"))
-                name = text_of(field(declarator, "name"))
+                name = text_of(declarator, "name")
                 if value and value.type in _FUNCTIONS:
                     yield _function(value, name, statement, exports, defaults)
                 elif value and value.type == "object":
@@ -335,7 +335,7 @@ def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator
             yield from _class(node, statement, bases, exports, defaults)
         elif node.type == "expression_statement":
             for assignment in named(node):
-                left, value = text_of(field(assignment, "left")), field(assignment, "right")
+                left, value = text_of(assignment, "left"), field(assignment, "right")
                 if assignment.type != "assignment_expression" or value is None:
                     continue
                 value = _unwrapped(value) or value
@@ -346,7 +346,7 @@ def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator
                         found = _function(value, name, statement, exports, defaults, method=True)
                         yield attrs.evolve(found, peers=True)
                 elif match and value.type in _FUNCTIONS:
-                    name = match[1] or text_of(field(value, "name")) or "default"
+                    name = match[1] or text_of(value, "name") or "default"
                     yield _function(value, name, statement, exports | {"default"}, defaults)
                 elif match and value.type == "object":
                     yield from _object(value, "exports", statement, exports | {"exports"}, defaults)
@@ -359,7 +359,7 @@ def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
     for node in nodes:
         if node.type in (
             *("assignment_pattern", "object_assignment_pattern", "required_parameter", "optional_parameter"),
-        ) or (node.type == "binary_expression" and text_of(field(node, "operator")) in ("??", "||")):
+        ) or (node.type == "binary_expression" and text_of(node, "operator") in ("??", "||")):
             value = field(node, "right") or field(node, "value")
             if value and value.type == "new_expression":
                 value = field(value, "constructor")
@@ -378,7 +378,7 @@ def _nested(nodes: Sequence[Node], seen: set[int]) -> Iterator[Function]:
         name = text_of(field(node, "name") or field(parent, "name") or field(parent, "key")) or "callback"
         outer: Node | None = parent
         while outer and not (
-            outer.type == "call_expression" and "createContext" in text_of(field(outer, "function"))
+            outer.type == "call_expression" and "createContext" in text_of(outer, "function")
         ):
             if outer.type == "class_body":
                 break
@@ -394,13 +394,13 @@ def _nested(nodes: Sequence[Node], seen: set[int]) -> Iterator[Function]:
 def _answers_the_rest(function: Node) -> bool:
     """Whether a handler is for what no other takes: ``app.use(…)``, ``route.all(…)``."""
     call = function.parent.parent if function.parent else None
-    return bool(call and re.search(r"\.(?:all|use)$", text_of(field(call, "function"))))
+    return bool(call and re.search(r"\.(?:all|use)$", text_of(call, "function")))
 
 
 def _changes(function: Node) -> bool:
     """Whether an inline handler is for a request that changes something: ``router.post("/orders", …)``."""
     call = function.parent.parent if function.parent else None
-    if call is None or not _CHANGES.search(text_of(field(call, "function"))):
+    if call is None or not _CHANGES.search(text_of(call, "function")):
         return False
     path = text_of(next(iter(named(field(call, "arguments"))), None))
     return re.search(r"(?i)health|ping|log-?out|hook|echo|csp|report|ready|telemetry", path) is None
@@ -415,7 +415,7 @@ def _unwrapped(node: Node | None) -> Node | None:
             node = next(iter(named(node)), None)
         elif node.type == "call_expression" and re.search(
             r"(?:memo|forwardRef|cache|observer|[hH]andler|catchAsync|catchErrors|wrap\w*|with[A-Z]\w*|action|procedure)$",
-            text_of(field(node, "function")),
+            text_of(node, "function"),
         ):
             node = next(iter(named(field(node, "arguments"))), None)
     return node
@@ -429,7 +429,7 @@ def _object(
     real = [value for _, value in functions if value and value.type in (*_FUNCTIONS, "method_definition")]
     for member, value in functions:  # the resolvers of a schema, the actions of a store
         if value and value.type == "object":
-            inner = f"{owner}.{text_of(field(member, 'key'))}"
+            inner = f"{owner}.{text_of(member, 'key')}"
             yield from _object(value, inner, statement, exports, defaults, nested=True)
     everything = walk(statement) if nested else real
     peers = any(
@@ -453,7 +453,7 @@ def _object(
 def _class(
     node: Node, statement: Node, bases: set[str], exports: set[str], defaults: set[str]
 ) -> Iterator[Function]:
-    name = text_of(field(node, "name"))
+    name = text_of(node, "name")
     body = field(node, "body")
     heritage = any(child.type == "class_heritage" for child in node.children)
     abstract = (
@@ -489,7 +489,7 @@ def _overrides(nodes: Sequence[Node]) -> Iterator[str]:
         bases = [text_of(n) for n in walk(heritage) if n.type in ("identifier", "type_identifier")]
         for member in named(field(node, "body")):
             if member.type == "method_definition" and _body_of(member)[0] != "unfinished":
-                yield from (f"{base}.{text_of(field(member, 'name'))}" for base in bases)
+                yield from (f"{base}.{text_of(member, 'name')}" for base in bases)
 
 
 def _function(
@@ -501,7 +501,7 @@ def _function(
     for child in named(parameters) if parameters and parameters.type == "formal_parameters" else [parameters]:
         if child is not None:
             names += _pattern_names(field(child, "pattern") or child)
-    returned = text_of(field(node, "return_type")).lstrip(": ")
+    returned = text_of(node, "return_type").lstrip(": ")
     returns: Literal["value", "nothing", "unknown"] = "unknown"
     if returned:
         empty = re.fullmatch(r"(?:Promise<)?(?:void|undefined|never|unknown|any|asserts .*)>?", returned)
@@ -575,7 +575,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
             call = next(iter(named(statement)), None)
             if call and call.type == "await_expression":
                 call = next(iter(named(call)), call)
-            called = text_of(field(call, "function")) if call and call.type == "call_expression" else ""
+            called = text_of(call, "function") if call and call.type == "call_expression" else ""
             if _PRINT.fullmatch(called):
                 printed = text
                 if UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
@@ -591,7 +591,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
         elif statement.type in ("lexical_declaration", "variable_declaration") and all(
             _is_constant(field(inner, "value")) for inner in named(statement)
         ):
-            constants |= {text_of(field(d, "name")): text_of(field(d, "value")) for d in named(statement)}
+            constants |= {text_of(d, "name"): text_of(d, "value") for d in named(statement)}
         elif statement.type != "empty_statement":
             rest.append(statement)
     if unfinished and all(statement.type == "return_statement" for statement in rest):
@@ -631,7 +631,7 @@ def _flat(body: Node) -> Iterator[Node]:
     """Yield the statements of a block; of a ``try`` or a loop around messages, only what is inside."""
     for statement in named(body):
         inner = field(statement, "body")
-        loops = statement.type == "for_in_statement" and text_of(field(statement, "right")).isidentifier()
+        loops = statement.type == "for_in_statement" and text_of(statement, "right").isidentifier()
         if (
             not (loops or statement.type == "try_statement")
             or inner is None
@@ -649,7 +649,7 @@ def _is_idle(statement: Node) -> bool:
     if statement.type == "return_statement":
         return all(map(_is_constant, named(statement)))
     call = next(iter(named(statement)), None)
-    called = text_of(field(call, "function")) if call and call.type == "call_expression" else ""
+    called = text_of(call, "function") if call and call.type == "call_expression" else ""
     if call and _RESPONSE.fullmatch(called):
         return all(map(_is_constant, named(field(call, "arguments"))))
     return bool(_PRINT.fullmatch(called))
@@ -689,9 +689,9 @@ def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[Body
         return "unfinished", text
     if text == "undefined" or _is_empty_markup(node) or _is_constant(node):
         return "constant", "null" if _is_empty_markup(node) else text
-    if node.type == "call_expression" and _PRINT.fullmatch(text_of(field(node, "function"))):
+    if node.type == "call_expression" and _PRINT.fullmatch(text_of(node, "function")):
         return "print", text
-    is_response = node.type == "call_expression" and _RESPONSE.fullmatch(text_of(field(node, "function")))
+    is_response = node.type == "call_expression" and _RESPONSE.fullmatch(text_of(node, "function"))
     if is_response and all(map(_is_constant, named(field(node, "arguments")))):
         return "constant", text
     return "code", ""
@@ -713,7 +713,7 @@ def _is_empty_markup(node: Node) -> bool:
     owner: Node | None = node
     while owner and not field(owner, "name"):
         owner = owner.parent
-    component = words_of(text_of(field(owner, "name")) if owner else "")
+    component = words_of(text_of(owner, "name") if owner else "")
     if re.search(
         r"(?i)coming soon|placeholder|\btodo\b|under construction|not (?:yet )?implemented|lorem ipsum", shown
     ):
@@ -748,13 +748,13 @@ def _is_constant(node: Node | None) -> bool:
         case "object":
             return all(pair.type == "pair" and _is_constant(field(pair, "value")) for pair in named(node))
         case "new_expression":
-            name = text_of(field(node, "constructor"))
+            name = text_of(node, "constructor")
             arguments = named(field(node, "arguments"))
             if name in ("Map", "Set", "Date", "WeakMap"):
                 return not arguments and name != "Date"
             return name in ("Response", "NextResponse") and all(map(_is_constant, arguments))
         case "call_expression":
-            return bool(_WRAPS.match(text_of(field(node, "function")))) and all(
+            return bool(_WRAPS.match(text_of(node, "function"))) and all(
                 map(_is_constant, named(field(node, "arguments")))
             )
         case _:
@@ -771,7 +771,7 @@ def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
         if node.type in _DECLARATIONS or (
             node.type == "variable_declarator" and (v := field(node, "value")) and v.type in _FUNCTIONS
         ):
-            helpers[text_of(field(node, "name"))] = node
+            helpers[text_of(node, "name")] = node
         if destructured := _asserting_names(node):
             imported |= destructured
         if node.type == "import_statement" and re.search(
@@ -822,7 +822,7 @@ def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
             line=line_of(node),
             asserts=function is None or _can_fail(function, known) or _waits_for_done(function),
             skipped=skipped,
-            pretends=pretends(text_of(field(function, "body")).lstrip("{") if function else ""),
+            pretends=pretends(text_of(function, "body").lstrip("{") if function else ""),
         )
 
 
@@ -840,14 +840,14 @@ def _asserting_names(node: Node) -> set[str]:
 
 def _keys_of_last_argument(call: Node) -> set[str]:
     last = next(iter(named(field(call, "arguments"))[-1:]), None)
-    return {text_of(field(pair, "key")) for pair in named(last)} if last and last.type == "object" else set()
+    return {text_of(pair, "key") for pair in named(last)} if last and last.type == "object" else set()
 
 
 def _callee(call: Node) -> str:
     """Return what is called, without the arguments of calls in it: ``test.each`` for ``test.each([…])``."""
     function = field(call, "function")
     if function and function.type == "call_expression":
-        return text_of(field(function, "function"))
+        return text_of(function, "function")
     return text_of(function)
 
 
@@ -876,7 +876,7 @@ def _is_in_callback(node: Node, test: Node) -> bool:
     inner = node.parent
     while inner and inner != test:
         if inner.type in _FUNCTIONS and inner.parent and inner.parent.type == "arguments":
-            called = text_of(field(inner.parent.parent, "function")) if inner.parent.parent else ""
+            called = text_of(inner.parent.parent, "function") if inner.parent.parent else ""
             return not _WAITS_ONLY.match(called) and not called.endswith((".then", ".finally", ".catch"))
         inner = inner.parent
     return False
@@ -905,7 +905,7 @@ def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
         case "throw_statement":
             return True
         case "member_expression":
-            return text_of(field(node, "property")) == "should"
+            return text_of(node, "property") == "should"
         case "call_expression":
             pass
         case _:
@@ -935,7 +935,7 @@ def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
             called in known or called.startswith("expect")
         )
     if function.type == "member_expression":
-        name = text_of(field(function, "property"))
+        name = text_of(function, "property")
         root = called.split(".")[0].split("(")[0]
         if root == context and context and name not in _NOT_ASSERTIONS:
             waits = re.match(r"waitFor|click|getBy", name) is not None
@@ -960,7 +960,7 @@ def _is_never_called(expect: Node) -> bool:
         outer
         and outer.parent
         and outer.parent.type == "expression_statement"
-        and re.match(r"to[A-Z]", text_of(field(outer, "property")))
+        and re.match(r"to[A-Z]", text_of(outer, "property"))
     )
 
 

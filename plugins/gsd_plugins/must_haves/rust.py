@@ -87,20 +87,18 @@ def read(text: str, *, typed: bool = False) -> Source:
         exports=frozenset(exports | macros),
         defined=frozenset(defined),
         internal=frozenset(
-            text_of(field(n, "name"))
+            text_of(n, "name")
             for n in nodes
             if n.type in (*_ITEMS, *_VALUES)
             and any(c.type == "visibility_modifier" and "(" in text_of(c) for c in n.children)
         ),
-        modules=tuple(
-            text_of(field(n, "name")) for n in nodes if n.type == "mod_item" and not field(n, "body")
-        ),
+        modules=tuple(text_of(n, "name") for n in nodes if n.type == "mod_item" and not field(n, "body")),
         star=tuple(_globs(use)),
         open=any(text_of(n).startswith("pub") and "*" in text_of(n) for n in use),
         references=(
-            *(Reference(module=text_of(field(n, "argument"))) for n in use),
+            *(Reference(module=text_of(n, "argument")) for n in use),
             *(
-                Reference(module=text_of(field(n, "name")))
+                Reference(module=text_of(n, "name"))
                 for n in nodes
                 if n.type == "mod_item" and not field(n, "body")
             ),
@@ -115,9 +113,7 @@ def read(text: str, *, typed: bool = False) -> Source:
             if n.type
             in ("scoped_identifier", "scoped_type_identifier", "use_declaration", "mod_item", "token_tree")
             and not (n.type == "mod_item" and field(n, "body"))
-            for part in re.findall(
-                r"\w+", text_of(field(n, "name")) if n.type == "mod_item" else _path_text(n)
-            )
+            for part in re.findall(r"\w+", text_of(n, "name") if n.type == "mod_item" else _path_text(n))
         ),
         tests=tuple(_tests(nodes)),
         empty=not content and not any(text_of(n).startswith("pub") for n in use),
@@ -136,7 +132,7 @@ def _globs(use: Sequence[Node]) -> Iterator[str]:
                 outer = inner.parent
                 while outer and outer != node:  # `pub use inner::{deeper::*, other}`
                     if outer.type == "scoped_use_list":
-                        path = f"{text_of(field(outer, 'path'))}::{path}"
+                        path = f"{text_of(outer, 'path')}::{path}"
                     outer = outer.parent
                 yield re.sub(r"\s", "", path)
 
@@ -170,7 +166,7 @@ def _attributes(node: Node) -> str:
 
 def _items(parent: Node, owner: str, exports: set[str], defined: set[str], *, trait: bool = False) -> None:
     for node in named(parent):
-        name = text_of(field(node, "name"))
+        name = text_of(node, "name")
         if node.type in (*_ITEMS, *_VALUES) and name and not _is_test_module(node):
             names = {f"{owner}.{name}", name} if owner else {name}
             defined |= names
@@ -194,7 +190,7 @@ def _items(parent: Node, owner: str, exports: set[str], defined: set[str], *, tr
                     exports.add(f"{name}.{text_of(key)}")
         elif node.type == "use_declaration":
             names = {
-                text_of(field(inner, "alias")) if inner.type == "use_as_clause" else text_of(inner)
+                text_of(inner, "alias") if inner.type == "use_as_clause" else text_of(inner)
                 for inner in walk(field(node, "argument") or node)
                 if inner.type in ("identifier", "type_identifier", "use_as_clause")
             }
@@ -207,7 +203,7 @@ def _items(parent: Node, owner: str, exports: set[str], defined: set[str], *, tr
 
 
 def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
-    units = {text_of(field(n, "name")) for n in nodes if n.type == "struct_item" and not field(n, "body")}
+    units = {text_of(n, "name") for n in nodes if n.type == "struct_item" and not field(n, "body")}
     real: set[str] = set()
     for node in nodes:
         if node.type == "function_item" and _body_of(node)[0] == "code":
@@ -216,23 +212,23 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
         if node.type != "function_item" or _in_tests(node):
             continue
         kind, value, body = _body_of(node)
-        name = text_of(field(node, "name"))
+        name = text_of(node, "name")
         owner, prescribed = _owner(node)
         names = [
             name
             for child in named(field(node, "parameters"))
             if child.type == "parameter"
             # `Path(id): Path<u32>` binds `id`.
-            for name in re.findall(r"(?<![\w:])(?!mut\b|ref\b)[a-z_]\w*", text_of(field(child, "pattern")))
+            for name in re.findall(r"(?<![\w:])(?!mut\b|ref\b)[a-z_]\w*", text_of(child, "pattern"))
         ]
         used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
         values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
-        whole = text_of(field(node, "body"))
+        whole = text_of(node, "body")
         dropped = re.findall(r"let _ = (?:&?\w+|\([\w\s,&]*\));|drop\(\w+\);", whole)
         used -= {name for text in dropped for name in re.findall(r"\w+", text)}
         rest = re.sub(r"let _ = (?:&?\w+|\([\w\s,&]*\));|//[^\n]*", "", whole)
         conditions = _conditions(node)
-        returned = text_of(field(node, "return_type"))
+        returned = text_of(node, "return_type")
         returns: Literal["value", "nothing", "unknown"] = "value" if returned not in ("", "()") else "nothing"
         yield Function(
             name=f"{owner}.{name}" if owner else name,
@@ -270,10 +266,8 @@ def _conditions(node: Node) -> str:
 
 def _is_bound_check(node: Node) -> bool:
     """Whether a function has nothing but bounds on its types, which the compiler checks in each call."""
-    bounds = ":" in text_of(field(node, "type_parameters")) or any(
-        n.type == "where_clause" for n in named(node)
-    )
-    values = [c for c in named(field(node, "parameters")) if not text_of(field(c, "pattern")).startswith("_")]
+    bounds = ":" in text_of(node, "type_parameters") or any(n.type == "where_clause" for n in named(node))
+    values = [c for c in named(field(node, "parameters")) if not text_of(c, "pattern").startswith("_")]
     return bounds and not values and not named(field(node, "body")) and field(node, "return_type") is None
 
 
@@ -281,10 +275,10 @@ def _owner(node: Node) -> tuple[str, str]:
     """Return the type of a method, and ``trait`` or ``impl`` if a trait prescribes the method."""
     item = node.parent.parent if node.parent else None
     if item and item.type == "impl_item":
-        kind = re.sub(r"<.*", "", text_of(field(item, "type"))).rpartition("::")[2]
+        kind = re.sub(r"<.*", "", text_of(item, "type")).rpartition("::")[2]
         return kind, "impl" if field(item, "trait") else ""
     if item and item.type == "trait_item":
-        return text_of(field(item, "name")), "trait"
+        return text_of(item, "name"), "trait"
     return "", ""
 
 
@@ -302,7 +296,7 @@ def _in_tests(node: Node) -> bool:
 def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     body = field(function, "body")
     assert body is not None
-    names = {text_of(field(c, "pattern")).removeprefix("mut ") for c in named(field(function, "parameters"))}
+    names = {text_of(c, "pattern").removeprefix("mut ") for c in named(field(function, "parameters"))}
     rest: list[Node] = []
     constants: dict[str, str] = {}
     printed = refused = ""
@@ -310,7 +304,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     for statement in named(body):
         inner = next(iter(named(statement)), None) if statement.type == "expression_statement" else statement
         text = text_of(statement)
-        macro = text_of(field(inner, "macro")) if inner and inner.type == "macro_invocation" else ""
+        macro = text_of(inner, "macro") if inner and inner.type == "macro_invocation" else ""
         if macro in ("todo", "unimplemented") or (
             macro in ("panic", "bail", "anyhow::bail") and UNFINISHED.search(text[text.find('"') :])
         ):
@@ -368,11 +362,11 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
 
 def _is_unfinished(macro: Node) -> bool:
     """Whether a macro says that a part is missing; ``_ => unimplemented!()`` refuses the rest."""
-    name, text = text_of(field(macro, "macro")), text_of(macro)
+    name, text = text_of(macro, "macro"), text_of(macro)
     if name != "unimplemented":
         return name == "todo"
     arm = macro.parent
-    rest = arm is not None and arm.type == "match_arm" and text_of(field(arm, "pattern")).startswith("_")
+    rest = arm is not None and arm.type == "match_arm" and text_of(arm, "pattern").startswith("_")
     return not rest and BY_SUBCLASS.search(text) is None
 
 
@@ -387,7 +381,7 @@ def _is_literal(node: Node) -> bool:
     """Whether an expression is made of literals: ``Ok(Json(Created { code: "abc".to_string() }))``."""
     match node.type:
         case "call_expression":
-            called = re.sub(r"::<.*?>", "", text_of(field(node, "function")))
+            called = re.sub(r"::<.*?>", "", text_of(node, "function"))
             if method := re.fullmatch(r"(?s)(.*)\.(?:to_string|to_owned|into|to_vec)", called):
                 return re.fullmatch(r'(?s)b?".*"|\d+', method[1]) is not None
             return bool(_WRAPPERS.fullmatch(called)) and all(
@@ -400,7 +394,7 @@ def _is_literal(node: Node) -> bool:
         case "macro_invocation":
             inner = text_of(node).partition("!")[2]
             words = re.findall(r"[A-Za-z_]\w*", re.sub(r'"(?:[^"\\]|\\.)*"', "", inner))
-            return text_of(field(node, "macro")).rpartition("::")[2] in ("vec", "json") and not (
+            return text_of(node, "macro").rpartition("::")[2] in ("vec", "json") and not (
                 set(words) - {"true", "false", "null", "None"}
             )
         case "reference_expression" | "tuple_expression" | "array_expression" | "parenthesized_expression":
@@ -413,11 +407,9 @@ def _is_literal(node: Node) -> bool:
 
 
 def _tests(nodes: Sequence[Node]) -> Iterator[Test]:
-    functions = {text_of(field(n, "name")): n for n in nodes if n.type == "function_item"}
-    outside = {text_of(field(n, "name")) for n in nodes if n.type == "mod_item" and not field(n, "body")}
-    called = {
-        text_of(field(n, "function")).rpartition("::")[2] for n in nodes if n.type == "call_expression"
-    } | {
+    functions = {text_of(n, "name"): n for n in nodes if n.type == "function_item"}
+    outside = {text_of(n, "name") for n in nodes if n.type == "mod_item" and not field(n, "body")}
+    called = {text_of(n, "function").rpartition("::")[2] for n in nodes if n.type == "call_expression"} | {
         text_of(inner)
         for n in nodes
         if n.type == "token_tree"
@@ -437,7 +429,7 @@ def _tests(nodes: Sequence[Node]) -> Iterator[Test]:
                 asserts="should_panic" in attributes
                 or ("quickcheck" in attributes and field(node, "return_type") is not None)
                 or _can_fail(node, known, outside),
-                pretends=pretends(text_of(field(node, "body")).lstrip("{")),
+                pretends=pretends(text_of(node, "body").lstrip("{")),
                 skipped=bool(re.search(r"#\[ignore\b|cfg\(any\(\)\)", attributes)),
             )
         elif (
@@ -448,16 +440,14 @@ def _tests(nodes: Sequence[Node]) -> Iterator[Test]:
         ):
             yield Test(name=name, line=line_of(node), runs=False)
     for node in nodes:
-        if node.type == "macro_invocation" and re.search(
-            r"proptest|quickcheck", text_of(field(node, "macro"))
-        ):
-            yield Test(name=text_of(field(node, "macro")), line=line_of(node))
+        if node.type == "macro_invocation" and re.search(r"proptest|quickcheck", text_of(node, "macro")):
+            yield Test(name=text_of(node, "macro"), line=line_of(node))
 
 
 def _can_fail(function: Node, known: set[str], outside: set[str]) -> bool:
     for node in walk(field(function, "body") or function):
         if node.type == "macro_invocation":
-            macro = text_of(field(node, "macro"))
+            macro = text_of(node, "macro")
             arguments = text_of(node).partition("!")[2].strip("([{}]) ")
             if _ASSERTS.search(macro) and not ("assert" in macro and _is_trivial(arguments)):
                 return True
@@ -466,7 +456,7 @@ def _can_fail(function: Node, known: set[str], outside: set[str]) -> bool:
         elif node.type == "try_expression":
             return True
         elif node.type == "call_expression":
-            called = text_of(field(node, "function"))
+            called = text_of(node, "function")
             plain = re.sub(r"::<.*", "", called, flags=re.DOTALL)
             last = plain.rpartition("::")[2].rpartition(".")[2]
             if last == "compile_fail" or (last == "pass" and "trybuild" in text_of(function)):

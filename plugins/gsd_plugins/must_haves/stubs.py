@@ -13,16 +13,7 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from .remarks import (
-    ALL_ALIKE,
-    BY_DESIGN,
-    CLAIMS,
-    FOR_NOW,
-    INSTEAD,
-    INVENTED,
-    MISSING_EFFECT,
-    TODO,
-)
+from .remarks import ALL_ALIKE, BY_DESIGN, CLAIMS, FOR_NOW, INSTEAD, INVENTED, MISSING_EFFECT, TODO
 from .source import BY_SUBCLASS, UNFINISHED, Function, Source, word_set, words_of
 
 MIN_FAMILY = 4

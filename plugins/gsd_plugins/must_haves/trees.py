@@ -45,8 +45,10 @@ def walk(node: Node, *, into: bool = True, skip: Sequence[str] = ()) -> Iterator
             stack.extend(reversed(current.children))
 
 
-def text_of(node: Node | None) -> str:
-    """Return the node's text; empty without a node."""
+def text_of(node: Node | None, name: str = "") -> str:
+    """Return the text of a node, or of its child in the field *name*; empty without a node."""
+    if node and name:
+        node = field(node, name)
     return (node.text or b"").decode("utf-8", "replace") if node else ""
 
 

@@ -17,12 +17,10 @@ from gsd_core import (
     Answer,
     Evidence,
     FileWrite,
-    Gap,
     GapReport,
     HumanCheck,
     Inquiry,
     PhaseView,
-    Question,
     Severity,
     StepHost,
     StepRequest,
@@ -30,17 +28,13 @@ from gsd_core import (
 )
 from gsd_core.planning.frontmatter import Node, render_frontmatter
 from gsd_core.planning.markdown import document, inline, title
-from gsd_plugins.uat import FAILED, PASSED, UatFile, UatTest, read_uat
+from gsd_plugins.uat import FAILED, PASSED, WORKS, UatFile, UatTest, question_of, read_uat, with_answer
 
-from .checkpoints import BROKEN, WORKS
 from .paths import executed_plans, phase_file, phase_of
 from .plan_checks import normalized
 
 _SEVERITIES: tuple[tuple[Severity, str], ...] = (
-    (
-        "blocker",
-        r"crash|\berrors?\b|exception|traceback|fails? completely|unusable|data loss",
-    ),
+    ("blocker", r"crash|\berrors?\b|exception|traceback|fails? completely|unusable|data loss"),
     ("major", r"(?:does|do|did)(?: not|n't) work|nothing happens|does nothing|wrong result|missing"),
     ("cosmetic", r"colou?rs?\b|font|spacing|align|visual|looks? off|pixel|margin"),
     ("minor", r"works,? but|slow|weird|minor|small issue|typo"),
@@ -58,11 +52,8 @@ async def ask_person(
     phase = phase_of(step)
     path = phase_file(phase, f"{padded(phase.number)}-UAT.md")
     file = read_uat(phase.project, path) if phase.directory else UatFile()
-    answered, tests, open_checks = (
-        attrs.evolve(report, human=()),
-        list(file.tests),
-        list[tuple[int, HumanCheck]](),
-    )
+    answered, tests = attrs.evolve(report, human=()), list(file.tests)
+    open_checks: list[tuple[int, HumanCheck]] = []
     for check in report.human:
         index = _index_of(tests, check, path)
         if index is None:
@@ -78,13 +69,14 @@ async def ask_person(
     groups = {index: [c for i, c in open_checks if i == index] for index, _ in open_checks}
     if not groups:
         return answered, ()
-    questions = tuple(_question(checks[-1]) for checks in groups.values())
-    reason = "only a person can verify this"
-    answers = await host.ask(Inquiry(kind="checkpoint", step=step.id, questions=questions, reason=reason))
+    questions = tuple(question_of(checks[-1]) for checks in groups.values())
+    why = "only a person can verify this"
+    answers = await host.ask(Inquiry(kind="checkpoint", step=step.id, questions=questions, reason=why))
     for (index, checks), answer in zip(groups.items(), answers, strict=True):
         tests[index] = _tested(tests[index], answer)
         for check in checks:
-            answered = _with_answer(answered, check, answer)
+            reason = f"{answer.words} ({severity_of(answer.text)})"
+            answered = with_answer(answered, check, answer, reason)
     text = render_uat(step, phase, attrs.evolve(file, tests=tuple(tests)))
     return answered, (FileWrite(path=path, text=text),)
 
@@ -115,46 +107,19 @@ def _new_test(tests: Sequence[UatTest], check: HumanCheck) -> UatTest:
     return UatTest(number=str(number), name=check.test, fields=fields)
 
 
-def _question(check: HumanCheck) -> Question:
-    lines = [check.test, f"Expected: {check.expected}" if check.expected else "", check.why]
-    text = "\n".join(dict.fromkeys(line for line in lines if line))
-    return Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
-
-
 def _tested(test: UatTest, answer: Answer) -> UatTest:
     fields = {
         k: v for k, v in test.fields.items() if k not in ("reported", "severity", "reason", "blocked_by")
     }
-    if not _is_approval(answer):
-        fields |= {"result": "issue", "reported": answer.words, "severity": severity_of(_described(answer))}
+    if answer.chosen != (WORKS.label,):
+        # The label of the option is ours; the severity is in the person's own words.
+        fields |= {"result": "issue", "reported": answer.words, "severity": severity_of(answer.text)}
     elif answer.is_assumption:
         # Still pending: the next person who verifies the phase is asked.
         fields |= {"result": "[pending]", "reason": f"assumed, nobody looked ({answer.by or answer.how})"}
     else:
         fields |= {"result": "pass"}
     return attrs.evolve(test, fields=fields)
-
-
-def _with_answer(report: GapReport, check: HumanCheck, answer: Answer) -> GapReport:
-    about = check.about or check.test
-    if _is_approval(answer):
-        if answer.is_assumption:
-            assumed = attrs.evolve(check, about=about, result="assumed")
-            return attrs.evolve(report, assumed=(*report.assumed, assumed))
-        proof = Evidence(about=about, holds=True, proof=f"checked by hand: {answer.words}", by=answer.how)
-        return attrs.evolve(report, evidence=(*report.evidence, proof))
-    reason = f"{answer.words} ({severity_of(_described(answer))})"
-    gap = Gap(truth=check.expected or check.test, reason=reason, about=about, found_by="human")
-    return attrs.evolve(report, gaps=(*report.gaps, gap))
-
-
-def _is_approval(answer: Answer) -> bool:
-    return answer.chosen == (WORKS.label,)
-
-
-def _described(answer: Answer) -> str:
-    # The label of the option is ours; the severity is in the person's own words.
-    return answer.text
 
 
 def render_uat(step: StepRequest, phase: PhaseView, file: UatFile) -> str:

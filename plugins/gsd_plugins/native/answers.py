@@ -7,12 +7,12 @@ strings, integers, ``Literal`` choices, tuples, and attrs classes of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import attrs
 
-from gsd_core import AgentFunction, Severity
+from gsd_core import AgentFunction, AgentResult, Severity
 from gsd_core.planning.model import TaskType
 from gsd_core.planning.research import Confidence, Topic
 
@@ -412,6 +412,35 @@ def validate_answer(kind: type, value: object) -> tuple[str, ...]:
     return ()
 
 
+def acceptance(
+    kind: type[T], problems: Callable[[T], Iterable[str]]
+) -> Callable[[AgentResult], Sequence[str]]:
+    """Return the check of an agent's answer: that it is valid as *kind*, and has no *problems*."""
+
+    def accept(result: AgentResult) -> Sequence[str]:
+        try:
+            return tuple(problems(parse_answer(kind, result.value)))
+        except InvalidAnswer as error:
+            return error.problems
+
+    return accept
+
+
+def handler(
+    kind: type[T], reply: Callable[[T], Awaitable[str]]
+) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
+    """Return the function behind an agent's tool: it parses the arguments as *kind* for *reply*."""
+
+    async def handle(arguments: Mapping[str, Any]) -> str:
+        try:
+            call = parse_answer(kind, arguments)
+        except InvalidAnswer as error:
+            return f"Not valid: {error}"
+        return await reply(call)
+
+    return handle
+
+
 def _structure(hint: Any, value: Any, path: str, problems: list[str]) -> Any:
     """Return *value* as the type *hint*, or append to *problems*; the result is then meaningless."""
     # Not cattrs, because it coerces (`str(3)`, `int(True)`, a string to a tuple of characters): to
@@ -477,17 +506,6 @@ def _fields(kind: type) -> Iterator[tuple[str, Any, attrs.Attribute[Any]]]:
     for field in attrs.fields(cast("type[attrs.AttrsInstance]", kind)):
         yield field.metadata.get("key", field.name), hints[field.name], field
 
-
-ROADMAP = schema_of(RoadmapAnswer)
-PLANS = schema_of(PlansAnswer)
-REPORT = schema_of(ReportAnswer)
-CHECK = schema_of(CheckAnswer)
-DIAGNOSES = schema_of(DiagnosesAnswer)
-DISCUSSION = schema_of(DiscussionAnswer)
-DOCUMENTS = schema_of(DocumentsAnswer)
-VERDICTS = schema_of(VerdictsAnswer)
-RESEARCH = schema_of(ResearchAnswer)
-PLAN_ISSUES = schema_of(PlanIssuesAnswer)
 
 TASK_DONE = AgentFunction(
     name="task_done",

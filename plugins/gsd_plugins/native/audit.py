@@ -137,23 +137,22 @@ def _closing_phase(milestone: str, gaps: Sequence[Gap], step: StepRequest) -> Ad
 
 
 def _inquiry(milestone: str, gaps: Sequence[Gap]) -> Inquiry:
-    shown = [f"- {gap.truth} ({gap.reason})" for gap in gaps[:MAX_SHOWN]]
-    more = len(gaps) - len(shown)
-    rest = [f"- and {more} more"] if more else []
-    text = "\n".join(
-        [
-            f"The audit of {milestone} has unmet requirements, after a phase for them:",
-            *shown,
-            *rest,
-            "What now?",
-        ]
-    )
+    about = f"The audit of {milestone} has unmet requirements, after a phase for them:"
+    lines = [*beginning_of(about, [f"{gap.truth} ({gap.reason})" for gap in gaps]), "What now?"]
     options = (
         Option(label=LEAVE, description="the milestone keeps these known gaps", recommended=True),
         Option(label=ADD, description="plan and execute one more phase for them"),
     )
-    question = Question(text=text, header="Audit", options=options, free_text=False)
+    question = Question(text="\n".join(lines), header="Audit", options=options, free_text=False)
     return Inquiry(questions=(question,), reason=f"the audit of {milestone}")
+
+
+def beginning_of(title: str, items: Sequence[str]) -> list[str]:
+    """Return the lines of a list for a question, at most the first items; none without items."""
+    if not items:
+        return []
+    more = [f"- and {len(items) - MAX_SHOWN} more"] if len(items) > MAX_SHOWN else []
+    return [title, *(f"- {item}" for item in items[:MAX_SHOWN]), *more]
 
 
 def gap_of(one: AuditedRequirement) -> Gap:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import assert_never
 
 from gsd_core import (
-    AgentResult,
     CheckResult,
     Plan,
     RejectedAnswer,
@@ -17,7 +16,7 @@ from gsd_core import (
     Task,
 )
 
-from .answers import CHECK, CheckAnswer, parse_answer, validate_answer
+from .answers import CheckAnswer, acceptance, parse_answer
 from .models import task_for
 from .plan_checks import is_trivial_check
 from .prompt_context import fence, join, programs_section, section, system_prompt
@@ -38,12 +37,13 @@ async def revise_check(
         "planner",
         system=system_prompt("check"),
         prompt=_prompt(step, plan, task, result, because),
-        schema=CHECK,
+        answer=CheckAnswer,
         turns=20,
     )
     key = f"{'check' if because == 'passes before' else 'repair'}-{task.number}"
     try:
-        answer = parse_answer(CheckAnswer, (await host.run_agent(key, request, _complaints)).value)
+        replied = await host.run_agent(key, request, acceptance(CheckAnswer, _problems))
+        answer = parse_answer(CheckAnswer, replied.value)
     except RejectedAnswer:
         answer = CheckAnswer(check=result.command, reason="the planner gave no valid answer")
     decision = ReplacedCheck(
@@ -57,16 +57,11 @@ async def revise_check(
     return decision
 
 
-def _complaints(result: AgentResult) -> Sequence[str]:
-    if invalid := validate_answer(CheckAnswer, result.value):
-        return invalid
-    answer = parse_answer(CheckAnswer, result.value)
-    problems: list[str] = []
+def _problems(answer: CheckAnswer) -> Iterator[str]:
     if is_trivial_check(answer.check):
-        problems.append(f"check: `{answer.check}` cannot fail; give a command that fails without the task")
+        yield f"check: `{answer.check}` cannot fail; give a command that fails without the task"
     if not answer.reason.strip():
-        problems.append("reason: say in one sentence why")
-    return problems
+        yield "reason: say in one sentence why"
 
 
 def _prompt(step: StepRequest, plan: Plan, task: Task, result: CheckResult, because: ReplacedBecause) -> str:

@@ -7,11 +7,10 @@ import attrs
 from gsd_core import Answer, HumanCheck, Inquiry, Option, Plan, Question, StepRequest, Task
 from gsd_core.planning.config import get
 from gsd_core.planning.markdown import elements, named
+from gsd_plugins.uat import BROKEN, WORKS
 
 from .answers import AskArchitecture, NeedAuthentication
 
-WORKS = Option(label="Works", description="It works as expected.", recommended=True)
-BROKEN = Option(label="Does not work", description="Describe what is wrong.")
 DONE = Option(label="Done", description="I have done this.")
 CANNOT = Option(label="Not possible", description="The plan has to do without it; say how.")
 KEEP = Option(label="Keep to the plan", description="Do without this change.", recommended=True)

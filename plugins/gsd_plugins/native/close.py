@@ -35,6 +35,7 @@ from gsd_core.planning.open_items import open_items
 from gsd_core.planning.state import close_milestone
 from gsd_core.planning.summary import with_notes
 
+from .audit import beginning_of
 from .paths import date_of
 
 ARCHIVE = ".planning/milestones"
@@ -42,7 +43,6 @@ PHASES = ".planning/phases/"
 KEEP, CLOSE = "Keep it open", "Close it"
 WITH_TAG, WITHOUT_TAG = "with a tag", "without a tag"
 """The words with which ``gsd milestone complete --tag`` and ``--no-tag`` ask for the step."""
-MAX_SHOWN = 10
 
 
 def is_due(now: StepSituation) -> bool:
@@ -155,8 +155,8 @@ def gaps_in_words(found: Audit) -> tuple[str, ...]:
 
 def _inquiry(milestone: str, gaps: Sequence[str], left: Sequence[str]) -> Inquiry:
     lines = [
-        *_shown(f"{milestone} has gaps:", gaps),
-        *_shown(f"{milestone} has open items:", left),
+        *beginning_of(f"{milestone} has gaps:", gaps),
+        *beginning_of(f"{milestone} has open items:", left),
         "Close it all the same?",
     ]
     # Open items are normal, and stay where they are. Gaps are promises that nobody has kept.
@@ -166,13 +166,6 @@ def _inquiry(milestone: str, gaps: Sequence[str], left: Sequence[str]) -> Inquir
     )
     question = Question(text="\n".join(lines), header="Close", options=options, free_text=False)
     return Inquiry(questions=(question,), reason=f"closing {milestone}")
-
-
-def _shown(title: str, items: Sequence[str]) -> list[str]:
-    if not items:
-        return []
-    more = [f"- and {len(items) - MAX_SHOWN} more"] if len(items) > MAX_SHOWN else []
-    return [title, *(f"- {item}" for item in items[:MAX_SHOWN]), *more]
 
 
 def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str]) -> Iterator[FileWrite]:

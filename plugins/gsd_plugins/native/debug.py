@@ -16,7 +16,6 @@ from typing import cast
 import attrs
 
 from gsd_core import (
-    AgentResult,
     FileWrite,
     Gap,
     PhaseView,
@@ -34,26 +33,11 @@ from gsd_core import (
 from gsd_core.planning.frontmatter import Node, read_frontmatter, render_frontmatter
 from gsd_core.planning.markdown import document, inline, prose
 
-from .answers import (
-    DIAGNOSES,
-    RUN_COMMAND,
-    DiagnosesAnswer,
-    DiagnosisAnswer,
-    parse_answer,
-    validate_answer,
-)
+from .answers import RUN_COMMAND, DiagnosesAnswer, DiagnosisAnswer, acceptance, parse_answer
 from .models import task_for
-from .prompt_context import (
-    conventions_section,
-    fence,
-    files_section,
-    join,
-    phase_section,
-    section,
-    system_prompt,
-)
+from .prompt_context import fence, files_section, join, phase_section, section, system_prompt
 from .run_command import command_runner
-from .skills import agent_skills_section
+from .skills import rules_section
 
 FOLDER = ".planning/debug"
 MAX_BYTES = 200_000
@@ -89,11 +73,7 @@ def is_due(now: StepSituation) -> bool:
 
 
 STEP_TYPE = StepType(
-    kind="debug",
-    before="plan",
-    due=is_due,
-    writes=(f"{FOLDER}/*.md",),
-    title="Find the root causes of gaps",
+    kind="debug", before="plan", due=is_due, writes=(f"{FOLDER}/*.md",), title="Find the root causes of gaps"
 )
 
 
@@ -113,13 +93,17 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         system=system_prompt("debug"),
         prompt=_prompt(step, gaps, known),
         functions=(RUN_COMMAND,),
-        schema=DIAGNOSES,
+        answer=DiagnosesAnswer,
         turns=80,
     )
 
-    def accept(result: AgentResult) -> Sequence[str]:
-        return tuple(_problems(gaps, result.value))
+    def problems(answer: DiagnosesAnswer) -> Iterator[str]:
+        given, wanted = [one.gap for one in answer.diagnoses], [key_of(gap) for gap in gaps]
+        yield from (f"no diagnosis of gap {key}" for key in wanted if key not in given)
+        yield from (f"{key!r} is not a gap that was given" for key in given if key not in wanted)
+        yield from (f"more than one diagnosis of gap {key}" for key in wanted if given.count(key) > 1)
 
+    accept = acceptance(DiagnosesAnswer, problems)
     try:
         result = await host.run_agent("debug", task, accept, {RUN_COMMAND.name: command_runner(host)})
         found = parse_answer(DiagnosesAnswer, result.value).diagnoses
@@ -208,20 +192,8 @@ def _prompt(step: StepRequest, gaps: Sequence[Gap], known: Mapping[str, Diagnosi
         phase_section(step, step.phase) if step.phase else "",
         section("Gaps to investigate", fence("gaps", "\n".join(described))),
         files_section(step, step.phase) if step.phase else "",
-        conventions_section(step),
-        agent_skills_section(step, "debugger"),
+        rules_section(step, "debugger"),
     )
-
-
-def _problems(gaps: Sequence[Gap], value: object) -> Iterator[str]:
-    if invalid := validate_answer(DiagnosesAnswer, value):
-        yield from invalid
-        return
-    given = [one.gap for one in parse_answer(DiagnosesAnswer, value).diagnoses]
-    wanted = [key_of(gap) for gap in gaps]
-    yield from (f"no diagnosis of gap {key}" for key in wanted if key not in given)
-    yield from (f"{key!r} is not a gap that was given" for key in given if key not in wanted)
-    yield from (f"more than one diagnosis of gap {key}" for key in wanted if given.count(key) > 1)
 
 
 def _names(

@@ -25,28 +25,25 @@ from gsd_core import (
 from gsd_core.planning.config import get
 from gsd_core.planning.context import INFORMATIONAL, Decision, Scope, add_decisions, render_context
 
-from .answers import DISCUSSION, DiscussionAnswer, GrayAreaAnswer, parse_answer, validate_answer
+from .answers import DiscussionAnswer, GrayAreaAnswer, acceptance, parse_answer
 from .models import task_for
 from .paths import date_of, phase_file, phase_of, position
 from .plan_checks import normalized
 from .prompt_context import (
     bullets,
     constraints,
-    constraints_section,
-    conventions_section,
-    decisions_section,
     existing_plans_section,
     fence,
     files_section,
     follow_up,
     join,
     notes_section,
-    phase_section,
+    phase_sections,
     prompt_text,
     section,
     system_prompt,
 )
-from .skills import agent_skills_section
+from .skills import rules_section
 
 DISCRETION = "Everything that the decisions above, the goal and the requirements leave open."
 MAX_QUESTIONS = 4
@@ -63,7 +60,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         "discusser",
         system=system_prompt("discuss"),
         prompt=_prompt(step, phase),
-        schema=DISCUSSION,
+        answer=DiscussionAnswer,
         turns=40,
     )
     seen: set[str] = set()
@@ -112,15 +109,12 @@ def _constraints(step: StepRequest) -> tuple[Decision, ...]:
 
 def _prompt(step: StepRequest, phase: PhaseView) -> str:
     return join(
-        phase_section(step, phase),
-        constraints_section(step, phase),
-        decisions_section(phase),
+        phase_sections(step, phase),
         existing_plans_section(step, phase),
         notes_section(step, phase),
         _other_phases(step, phase),
         files_section(step, phase),
-        conventions_section(step),
-        agent_skills_section(step, "discusser"),
+        rules_section(step, "discusser"),
         section("The owner wants to discuss", fence("wish", step.text)),
     )
 
@@ -133,11 +127,8 @@ def _other_phases(step: StepRequest, phase: PhaseView) -> str:
 def _accept(seen: set[str]) -> Callable[[AgentResult], Sequence[str]]:
     """Return the check of a discusser's answer; *seen* are the questions that were asked before."""
 
-    def problems(result: AgentResult) -> Iterator[str]:
-        if invalid := validate_answer(DiscussionAnswer, result.value):
-            yield from invalid
-            return
-        questions = parse_answer(DiscussionAnswer, result.value).questions
+    def problems(answer: DiscussionAnswer) -> Iterator[str]:
+        questions = answer.questions
         if len(questions) > MAX_QUESTIONS:
             yield f"questions: at most {MAX_QUESTIONS}, keep those that change the most"
         texts = [normalized(question.question) for question in questions]
@@ -153,7 +144,7 @@ def _accept(seen: set[str]) -> Callable[[AgentResult], Sequence[str]]:
             if not 1 <= question.recommended <= len(labels):
                 yield f"{where}.recommended: the number of one of its options, counted from 1"
 
-    return lambda result: tuple(problems(result))
+    return acceptance(DiscussionAnswer, problems)
 
 
 async def _decide(

@@ -30,9 +30,12 @@ from gsd_core.planning.summary import changes_of, render_summary
 from .answers import (
     ASK_ARCHITECTURE,
     NEED_AUTHENTICATION,
-    REPORT,
     TASK_DONE,
+    AskArchitecture,
+    NeedAuthentication,
     ReportAnswer,
+    TaskDone,
+    handler,
     parse_answer,
     validate_answer,
 )
@@ -42,22 +45,19 @@ from .prompt_context import (
     bullets,
     capped,
     codebase_section,
-    constraints_section,
-    conventions_section,
-    decisions_section,
     dependencies_section,
     fence,
     files_section,
     handoff_section,
     join,
     notes_section,
-    phase_section,
+    phase_sections,
     programs_section,
     prompt_text,
     section,
     system_prompt,
 )
-from .skills import agent_skills_section, skills_section
+from .skills import rules_section, skills_section
 from .task_log import FinishedTask, TaskLog
 
 MAX_PLAN = 60_000
@@ -79,7 +79,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         prompt="",
         tools=("Read", "Write", "Edit", "Bash", "Glob", "Grep", "AskUserQuestion"),
         functions=(TASK_DONE, NEED_AUTHENTICATION, ASK_ARCHITECTURE),
-        schema=REPORT,
+        answer=ReportAnswer,
         writable=True,
         turns=150,
     )
@@ -96,9 +96,9 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
     try:
         functions = {
-            TASK_DONE.name: log.task_done,
-            NEED_AUTHENTICATION.name: log.need_authentication,
-            ASK_ARCHITECTURE.name: log.ask_architecture,
+            TASK_DONE.name: handler(TaskDone, log.task_done),
+            NEED_AUTHENTICATION.name: handler(NeedAuthentication, log.need_authentication),
+            ASK_ARCHITECTURE.name: handler(AskArchitecture, log.ask_architecture),
         }
         result = await host.run_agent("execute", task, accept, functions)
     except RejectedAnswer as error:
@@ -164,17 +164,14 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         f"Tasks already committed, do not repeat them: {committed}." if committed else "",
         f"Deferred: {deferred}. Leave these tasks alone." if deferred else "",
         _last_attempt(step),
-        phase_section(step, phase),
-        constraints_section(step, phase),
-        decisions_section(phase),
+        phase_sections(step, phase),
         dependencies_section(step, phase, plan),
         notes_section(step, phase),
         prompt_text("tdd") if any(task.cycle for task in tasks) else "",
         files_section(step, phase),
         programs_section(step),
         codebase_section(step),
-        conventions_section(step),
-        agent_skills_section(step, "executor"),
+        rules_section(step, "executor"),
         skills_section(step),
         handoff_section(step),
     )

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
 
-from gsd_core import (
-    AgentResult,
-    FileWrite,
-    Permanent,
-    PlannedPhase,
-    Requirement,
-    Statement,
-    StepHost,
-    StepRequest,
-    StepResult,
-)
+from gsd_core import FileWrite, Permanent, Statement, StepHost, StepRequest, StepResult
 from gsd_core.planning.check import check_roadmap
-from gsd_core.planning.config import default_config, render_config
+from gsd_core.planning.config import default_config, merge_config, render_config
 from gsd_core.planning.idea import (
     CONSTRAINT,
     CONTEXT,
@@ -32,13 +21,14 @@ from gsd_core.planning.roadmap import render_roadmap
 from gsd_core.planning.state import render_state
 
 from . import next_milestone
-from .answers import ROADMAP, RequirementAnswer, RoadmapAnswer, parse_answer, validate_answer
+from .answers import RoadmapAnswer, acceptance, parse_answer
 from .depth import max_phases, phases_hint
 from .models import task_for
+from .next_milestone import phases_of, requirements_of
 from .paths import date_of
-from .plan_checks import describe
-from .prompt_context import codebase_section, conventions_section, fence, join, section, system_prompt
-from .skills import agent_skills_section
+from .plan_checks import blockers
+from .prompt_context import codebase_section, fence, join, section, system_prompt
+from .skills import rules_section
 
 MAX_QUOTED = 40
 """How many unused statements a complaint quotes; the ids of the others follow."""
@@ -59,22 +49,19 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
             codebase_section(step),
-            conventions_section(step),
-            agent_skills_section(step, "roadmapper"),
+            rules_section(step, "roadmapper"),
             next_milestone.context(step) if continues else "",
             phases_hint(step.depth, len(statements)),
         ),
-        schema=ROADMAP,
+        answer=RoadmapAnswer,
         tools=(),
         turns=10,
     )
 
-    def accept(result: AgentResult) -> Sequence[str]:
-        return validate_answer(RoadmapAnswer, result.value) or validate_roadmap(
-            parse_answer(RoadmapAnswer, result.value), max_phases(step.depth), statements
-        )
+    def problems(answer: RoadmapAnswer) -> Sequence[str]:
+        return validate_roadmap(answer, max_phases(step.depth), statements)
 
-    result = await host.run_agent("roadmap", task, accept)
+    result = await host.run_agent("roadmap", task, acceptance(RoadmapAnswer, problems))
     answer = parse_answer(RoadmapAnswer, result.value)
     if continues:
         return next_milestone.result(answer, step, used_by)
@@ -85,10 +72,9 @@ def validate_roadmap(
     answer: RoadmapAnswer, most_phases: int, statements: Sequence[Statement]
 ) -> tuple[str, ...]:
     """Return the problems of a roadmap for an idea with these *statements*, for the agent to fix."""
-    requirements = (*_requirements(answer.requirements), *_requirements(answer.later, "v2"))
-    issues = check_roadmap(_phases(answer), requirements)
-    blockers = [describe(issue) for issue in issues if issue.severity == "blocker"]
-    problems = [*_problems(answer, most_phases), *blockers, *_statement_problems(answer, statements)]
+    requirements = (*requirements_of(answer.requirements), *requirements_of(answer.later, "v2"))
+    issues = check_roadmap(phases_of(answer), requirements)
+    problems = [*_problems(answer, most_phases), *blockers(issues), *_statement_problems(answer, statements)]
     return tuple(dict.fromkeys(problems))
 
 
@@ -164,27 +150,9 @@ def _statement_problems(answer: RoadmapAnswer, statements: Sequence[Statement]) 
         yield f"these are used nowhere either: {', '.join(statement.id for statement in rest)}"
 
 
-def _phases(answer: RoadmapAnswer) -> tuple[PlannedPhase, ...]:
-    return tuple(
-        PlannedPhase(
-            number=str(number),
-            name=phase.name,
-            goal=phase.goal,
-            depends_on=phase.depends_on,
-            requirements=phase.requirements,
-            criteria=phase.criteria,
-        )
-        for number, phase in enumerate(answer.phases, start=1)
-    )
-
-
-def _requirements(answers: Sequence[RequirementAnswer], version: str = "v1") -> tuple[Requirement, ...]:
-    return tuple(Requirement(id=a.id, text=a.text, category=a.category, version=version) for a in answers)
-
-
 def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
-    phases, date = _phases(answer), date_of(step)
-    requirements, later = _requirements(answer.requirements), _requirements(answer.later, "v2")
+    phases, date = phases_of(answer), date_of(step)
+    requirements, later = requirements_of(answer.requirements), requirements_of(answer.later, "v2")
     excluded = [(item.feature, item.reason) for item in answer.out_of_scope]
     limits = [(item.type, item.what, item.why) for item in answer.constraints]
     derived = [(one.id, one.reason) for one in answer.requirements if not one.statements]
@@ -195,7 +163,7 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     defaults = dict(default_config(step.depth))
     # A gate that is true in the file is asked. The defaults of GSD's own commands are all true.
     del defaults["gates"]
-    config = _merged(_merged(defaults, ours), step.planning.config)
+    config = merge_config(merge_config(defaults, ours), step.planning.config)
     idea = step.idea
     texts = {
         **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),
@@ -206,15 +174,3 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
         "config.json": render_config(config),
     }
     return tuple(FileWrite(path=f".planning/{name}", text=text) for name, text in texts.items())
-
-
-def _merged(defaults: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both mappings merged at every level; *values* win."""
-    merged = dict(defaults)
-    for key, value in values.items():
-        default = merged.get(key)
-        if isinstance(default, Mapping) and isinstance(value, Mapping):
-            merged[key] = _merged(cast("Mapping[str, Any]", default), cast("Mapping[str, Any]", value))
-        else:
-            merged[key] = value
-    return merged

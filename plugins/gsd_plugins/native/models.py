@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from gsd_core import AgentFunction, AgentTask, Limits, Profile, Role, StepRequest
+
+from .answers import schema_of
 
 PROFILES: Mapping[Role, Mapping[Profile, str]] = {
     "planner": {"quality": "opus", "balanced": "opus", "budget": "sonnet", "adaptive": "opus"},
@@ -51,13 +53,16 @@ def task_for(
     agent: Role | None = None,
     system: str,
     prompt: str,
-    schema: Mapping[str, Any],
+    answer: type,
     turns: int,
     tools: tuple[str, ...] = READING,
     functions: tuple[AgentFunction, ...] = (),
     writable: bool = False,
 ) -> AgentTask:
-    """Return the task of *role* in *step*; *agent* is the role under which its model is set, if another."""
+    """Return the task of *role* in *step*, to be answered with an *answer*.
+
+    *agent* is the role under which its model is set, if another.
+    """
     return AgentTask(
         step=step.id,
         run=step.run,
@@ -66,7 +71,7 @@ def task_for(
         prompt=prompt,
         tools=tools,
         functions=functions,
-        schema=schema,
+        schema=schema_of(answer),
         model=model_for(agent or role, step),
         tree=step.tree,
         writable=writable,

@@ -11,15 +11,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from gsd_core import (
-    FileWrite,
-    PlannedPhase,
-    PlanningError,
-    Requirement,
-    SetPosition,
-    StepRequest,
-    StepResult,
-)
+from gsd_core import FileWrite, PlannedPhase, PlanningError, Requirement, SetPosition, StepRequest, StepResult
 from gsd_core.planning.idea import PATH as IDEA
 from gsd_core.planning.idea import render_idea
 from gsd_core.planning.markdown import read_text
@@ -77,8 +69,8 @@ def _files(answer: RoadmapAnswer, step: StepRequest, version: str, used_by: Used
         [one.id for one in (*answer.requirements, *answer.later)], used_requirement_ids(step.project)
     )
     answer = _renamed(answer, new)
-    phases = _phases(answer, int(next_phase_number(step.project)))
-    requirements, later = _requirements(answer.requirements, "v1"), _requirements(answer.later, "v2")
+    phases = phases_of(answer, int(next_phase_number(step.project)))
+    requirements, later = requirements_of(answer.requirements), requirements_of(answer.later, "v2")
     excluded = [(item.feature, item.reason) for item in answer.out_of_scope]
     date, documents, planning = date_of(step), step.planning.documents, step.planning
     name, core = planning.name or answer.name, planning.core_value or answer.core_value
@@ -113,13 +105,15 @@ def _renamed(answer: RoadmapAnswer, ids: Mapping[str, str]) -> RoadmapAnswer:
     return evolve(answer, requirements=of(answer.requirements), later=of(answer.later), phases=phases)
 
 
-def _phases(answer: RoadmapAnswer, first: int) -> tuple[PlannedPhase, ...]:
+def phases_of(answer: RoadmapAnswer, first: int = 1) -> tuple[PlannedPhase, ...]:
+    """Return the phases of a roadmapper's answer, which numbers them from 1, numbered from *first*."""
     return tuple(
         PlannedPhase(
             number=str(number),
             name=phase.name,
             goal=phase.goal,
-            depends_on=tuple(str(int(one) + first - 1) for one in phase.depends_on),
+            # Only a valid answer gets here with another first number: its dependencies are numbers.
+            depends_on=tuple(str(int(one) + first - 1) if first > 1 else one for one in phase.depends_on),
             requirements=phase.requirements,
             criteria=phase.criteria,
         )
@@ -127,7 +121,8 @@ def _phases(answer: RoadmapAnswer, first: int) -> tuple[PlannedPhase, ...]:
     )
 
 
-def _requirements(found: Sequence[RequirementAnswer], version: str) -> tuple[Requirement, ...]:
+def requirements_of(found: Sequence[RequirementAnswer], version: str = "v1") -> tuple[Requirement, ...]:
+    """Return a roadmapper's requirements."""
     return tuple(Requirement(id=a.id, text=a.text, category=a.category, version=version) for a in found)
 
 

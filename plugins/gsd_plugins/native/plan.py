@@ -34,7 +34,7 @@ from gsd_core.planning.plan import render_plan
 from gsd_core.planning.plan_tasks import cycle_of, is_test_file
 from gsd_core.planning.waves import waves
 
-from .answers import PLANS, PlanAnswer, PlansAnswer, TaskAnswer, parse_answer, validate_answer
+from .answers import PlanAnswer, PlansAnswer, TaskAnswer, acceptance, parse_answer
 from .debug import Diagnosis, key_of, read_diagnoses
 from .depth import plans_hint
 from .models import task_for
@@ -44,9 +44,6 @@ from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
     codebase_section,
-    constraints_section,
-    conventions_section,
-    decisions_section,
     existing_plans_section,
     fence,
     files_section,
@@ -54,13 +51,13 @@ from .prompt_context import (
     handoff_section,
     join,
     notes_section,
-    phase_section,
+    phase_sections,
     programs_section,
     prompt_text,
     section,
     system_prompt,
 )
-from .skills import agent_skills_section
+from .skills import rules_section
 
 MAX_REVISIONS = 3
 TDD = (
@@ -82,10 +79,16 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         "planner",
         system=join(system_prompt("plan"), prompt_text("gaps") if step.round else ""),
         prompt=_prompt(step, phase),
-        schema=PLANS,
+        answer=PlansAnswer,
         turns=60,
     )
-    result = await host.run_agent("plan", task, _accept)
+
+    def problems_of(answer: PlansAnswer) -> Sequence[str]:
+        found = feature_problems(answer.plans)
+        return found if answer.plans else ("plans: at least one plan is required",)
+
+    accept = acceptance(PlansAnswer, problems_of)
+    result = await host.run_agent("plan", task, accept)
     plans = _plans(step, result)
     revision = reviews = 0
     while True:
@@ -105,7 +108,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
                 hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
             )
         revision += 1
-        result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), _accept)
+        result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), accept)
         plans = _plans(step, result)
 
     ids = [plan.id for plan in plans]
@@ -124,16 +127,13 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
     gaps = step.report.gaps if step.report and step.round else ()
     diagnosed = read_diagnoses(phase) if gaps else dict[str, Diagnosis]()
     return join(
-        phase_section(step, phase),
-        constraints_section(step, phase),
-        decisions_section(phase),
+        phase_sections(step, phase),
         existing_plans_section(step, phase),
         notes_section(step, phase),
         files_section(step, phase),
         programs_section(step),
         codebase_section(step),
-        conventions_section(step),
-        agent_skills_section(step, "planner"),
+        rules_section(step, "planner"),
         handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
@@ -156,13 +156,6 @@ def _describe_gap(gap: Gap, diagnosed: Mapping[str, Diagnosis]) -> str:
     }
     lines = [f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text]
     return "\n".join([f"- gap {gap.key}", *lines])
-
-
-def _accept(result: AgentResult) -> Sequence[str]:
-    if problems := validate_answer(PlansAnswer, result.value):
-        return problems
-    plans = parse_answer(PlansAnswer, result.value).plans
-    return feature_problems(plans) if plans else ("plans: at least one plan is required",)
 
 
 def feature_problems(answers: Sequence[PlanAnswer]) -> tuple[str, ...]:

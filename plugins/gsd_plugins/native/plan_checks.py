@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from gsd_core import Gap, Plan, PlanningError, StepRequest
@@ -25,15 +25,11 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
     # In a gap round, plans must close every gap; the phase's requirements are covered by earlier plans.
     issues = check_plans(phase, plans, () if step.round else phase.requirements)
     issues = (*issues, *check_serves(phase, plans, complete=not step.round))
-    problems = [describe(issue) for issue in issues if issue.severity == "blocker"]
+    problems = blockers(issues)
     for plan in plans:
         problems += find_bad_patterns(plan)
-        for task in plan.tasks:
-            if is_trivial_check(task.check):
-                hint = "give a command that fails before the task and passes after it"
-                problems.append(
-                    f"{plan.id}, task {task.number}: the check `{task.check}` proves nothing ({hint})"
-                )
+        hint = "give a command that fails before the task and passes after it"
+        problems += [f"{plan.id}, {problem} ({hint})" for problem in trivial_checks(plan)]
     # Plans that the roadmap lists already were decided by whoever listed them.
     most = max(max_plans(step.depth), len(unwritten_plan_ids(phase)))
     if len(plans) > most and not step.round:
@@ -79,6 +75,18 @@ def find_bad_patterns(plan: Plan) -> Iterator[str]:
         except (re.error, OverflowError, RecursionError) as error:
             hint = "escape characters such as ( [ { * + ? . with \\, or leave the pattern out"
             yield f"{where}: the pattern `{link.pattern}` is not a regular expression: {error} ({hint})"
+
+
+def trivial_checks(plan: Plan) -> Iterator[str]:
+    """Yield which tasks of a plan have a check that cannot fail."""
+    for task in plan.tasks:
+        if is_trivial_check(task.check):
+            yield f"task {task.number}: the check `{task.check}` proves nothing"
+
+
+def blockers(issues: Iterable[Issue]) -> list[str]:
+    """Return the issues that have to be fixed, each in one line."""
+    return [describe(issue) for issue in issues if issue.severity == "blocker"]
 
 
 def describe(issue: Issue) -> str:

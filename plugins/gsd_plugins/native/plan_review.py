@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from gsd_core import (
-    AgentResult,
-    Inquiry,
-    Option,
-    Permanent,
-    Plan,
-    Question,
-    StepHost,
-    StepRequest,
-)
+from gsd_core import Inquiry, Option, Permanent, Plan, Question, StepHost, StepRequest
 from gsd_core.planning.config import get
 from gsd_core.planning.plan import render_plan
 
-from .answers import PLAN_ISSUES, PlanIssuesAnswer, parse_answer, validate_answer
+from .answers import PlanIssuesAnswer, acceptance, parse_answer
 from .models import task_for
 from .paths import phase_of
 from .prompt_context import (
     bullets,
     capped,
-    constraints_section,
-    decisions_section,
     existing_plans_section,
     fence,
     files_section,
     join,
-    phase_section,
+    phase_sections,
     section,
     system_prompt,
 )
@@ -61,29 +50,22 @@ async def review_plans(
         prompt=join(
             section("The plans to review", fence("plans", capped(text, MAX_PLANS_TEXT))),
             section("They have to close these gaps", fence("gaps", bullets(gap.truth for gap in gaps))),
-            phase_section(step, phase),
-            constraints_section(step, phase),
-            decisions_section(phase),
+            phase_sections(step, phase),
             existing_plans_section(step, phase),
             files_section(step, phase),
             agent_skills_section(step, "plan-checker"),
         ),
-        schema=PLAN_ISSUES,
+        answer=PlanIssuesAnswer,
         turns=40,
     )
 
-    def accept(result: AgentResult) -> Sequence[str]:
-        if invalid := validate_answer(PlanIssuesAnswer, result.value):
-            return invalid
-        issues = parse_answer(PlanIssuesAnswer, result.value).issues
+    def problems(answer: PlanIssuesAnswer) -> Iterator[str]:
         scope = ", ".join(sorted(known))
-        return [
-            f"there is no plan {issue.plan!r}; the plans are {scope}"
-            for issue in issues
-            if issue.plan not in known
-        ]
+        for issue in answer.issues:
+            if issue.plan not in known:
+                yield f"there is no plan {issue.plan!r}; the plans are {scope}"
 
-    result = await host.run_agent(f"review-{number}", task, accept)
+    result = await host.run_agent(f"review-{number}", task, acceptance(PlanIssuesAnswer, problems))
     return tuple(
         f"{issue.plan}: {issue.problem}" + (f" ({issue.fix})" if issue.fix.strip() else "")
         for issue in parse_answer(PlanIssuesAnswer, result.value).issues

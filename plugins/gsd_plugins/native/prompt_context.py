@@ -51,6 +51,11 @@ def system_prompt(name: str) -> str:
     return join(prompt_text(name), prompt_text("rules"))
 
 
+def phase_sections(step: StepRequest, phase: PhaseView) -> str:
+    """Return the phase, what limits it, and what was decided and found out about it."""
+    return join(phase_section(step, phase), constraints_section(step, phase), decisions_section(phase))
+
+
 def phase_section(step: StepRequest, phase: PhaseView) -> str:
     """Return the phase's goal, its success criteria, and its requirements with the idea's words."""
     requirements = requirements_text(step, phase)

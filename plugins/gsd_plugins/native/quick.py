@@ -31,15 +31,14 @@ from gsd_core.planning.plan import render_plan
 
 from . import execute as execution
 from . import verify as verification
-from .answers import PLANS, PlansAnswer, parse_answer, validate_answer
+from .answers import PlansAnswer, acceptance, parse_answer
 from .models import task_for
 from .paths import date_of
 from .plan import MAX_REVISIONS, feature_problems, plans_from, revision_of
-from .plan_checks import describe, find_bad_patterns, is_trivial_check
+from .plan_checks import blockers, find_bad_patterns, trivial_checks
 from .prompt_context import (
     capped,
     codebase_section,
-    conventions_section,
     fence,
     files_section,
     join,
@@ -48,7 +47,7 @@ from .prompt_context import (
     section,
     system_prompt,
 )
-from .skills import agent_skills_section
+from .skills import rules_section
 
 FULL = "--full "
 """A step whose text begins with this is verified, too."""
@@ -118,34 +117,29 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
             files_section(step, view),
             programs_section(step),
             codebase_section(step),
-            conventions_section(step),
-            agent_skills_section(step, "planner"),
+            rules_section(step, "planner"),
         ),
-        schema=PLANS,
+        answer=PlansAnswer,
         turns=40,
     )
-    result = await host.run_agent("plan", task, _accept)
-    for number in range(1, MAX_REVISIONS + 1):
-        plan = _plan_of(result, view)
-        if not (problems := _problems(view, plan)):
-            return plan
-        result = await host.run_agent(f"revise-{number}", revision_of(task, result, problems), _accept)
-    plan = _plan_of(result, view)
-    if problems := _problems(view, plan):
-        raise Permanent(
-            f"the plan still has problems after {MAX_REVISIONS} revisions: {'; '.join(problems)}",
-            hint="ask for it in other words, or for a smaller part of it",
-        )
+
+    def problems_of(answer: PlansAnswer) -> Sequence[str]:
+        if len(answer.plans) != 1:
+            return (f"plans: exactly one plan is required, not {len(answer.plans)}",)
+        return feature_problems(answer.plans)
+
+    accept = acceptance(PlansAnswer, problems_of)
+    result = await host.run_agent("plan", task, accept)
+    revision = 0
+    while problems := _problems(view, plan := _plan_of(result, view)):
+        if revision == MAX_REVISIONS:
+            raise Permanent(
+                f"the plan still has problems after {MAX_REVISIONS} revisions: {'; '.join(problems)}",
+                hint="ask for it in other words, or for a smaller part of it",
+            )
+        revision += 1
+        result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), accept)
     return plan
-
-
-def _accept(result: AgentResult) -> Sequence[str]:
-    if problems := validate_answer(PlansAnswer, result.value):
-        return problems
-    plans = parse_answer(PlansAnswer, result.value).plans
-    if len(plans) != 1:
-        return (f"plans: exactly one plan is required, not {len(plans)}",)
-    return feature_problems(plans)
 
 
 def _plan_of(result: AgentResult, view: PhaseView) -> Plan:
@@ -167,14 +161,8 @@ def _plan_of(result: AgentResult, view: PhaseView) -> Plan:
 
 
 def _problems(view: PhaseView, plan: Plan) -> tuple[str, ...]:
-    found = [describe(issue) for issue in check_plans(view, [plan], ()) if issue.severity == "blocker"]
-    found += find_bad_patterns(plan)
-    found += [
-        f"task {task.number}: the check `{task.check}` proves nothing"
-        for task in plan.tasks
-        if is_trivial_check(task.check)
-    ]
-    return tuple(found)
+    issues = blockers(check_plans(view, [plan], ()))
+    return (*issues, *find_bad_patterns(plan), *trivial_checks(plan))
 
 
 async def _verify(step: StepRequest, host: StepHost, view: PhaseView, plan: Plan) -> tuple[Found, str, str]:

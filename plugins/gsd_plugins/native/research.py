@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 from urllib.parse import urldefrag, urlsplit
 
-from gsd_core import (
-    AgentResult,
-    FileWrite,
-    StepHost,
-    StepRequest,
-    StepResult,
-    StepSituation,
-    StepType,
-    padded,
-)
+from gsd_core import FileWrite, StepHost, StepRequest, StepResult, StepSituation, StepType, padded
 from gsd_core.planning.config import get
 from gsd_core.planning.research import Claim, Confidence, Source, render_research
 
-from .answers import RESEARCH, ResearchAnswer, SourceAnswer, parse_answer, validate_answer
+from .answers import ResearchAnswer, SourceAnswer, acceptance, parse_answer
 from .models import READING, task_for
 from .paths import date_of, phase_file, phase_of, position
 from .prompt_context import (
-    constraints_section,
-    conventions_section,
-    decisions_section,
     existing_plans_section,
     files_section,
     join,
-    phase_section,
+    phase_sections,
     programs_section,
     system_prompt,
 )
-from .skills import agent_skills_section
+from .skills import rules_section
 
 WEB_TOOLS = ("WebSearch", "WebFetch")
 
@@ -83,20 +71,17 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         agent="phase-researcher",
         system=system_prompt("research"),
         prompt=join(
-            phase_section(step, phase),
-            constraints_section(step, phase),
-            decisions_section(phase),
+            phase_sections(step, phase),
             existing_plans_section(step, phase),
             files_section(step, phase),
             programs_section(step),
-            conventions_section(step),
-            agent_skills_section(step, "phase-researcher"),
+            rules_section(step, "phase-researcher"),
         ),
         tools=(*READING, *WEB_TOOLS),
-        schema=RESEARCH,
+        answer=ResearchAnswer,
         turns=60,
     )
-    result = await host.run_agent("research", task, _accept)
+    result = await host.run_agent("research", task, acceptance(ResearchAnswer, _problems))
     answer = parse_answer(ResearchAnswer, result.value)
     opened = {_page(use.target) for use in result.uses if use.tool == "WebFetch"}
     sources = [_source(source, opened) for source in answer.sources]
@@ -120,22 +105,19 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
 
 
-def _accept(result: AgentResult) -> Sequence[str]:
-    if invalid := validate_answer(ResearchAnswer, result.value):
-        return invalid
-    answer = parse_answer(ResearchAnswer, result.value)
-    problems: list[str] = [] if answer.summary.strip() else ["summary is empty"]
+def _problems(answer: ResearchAnswer) -> Iterator[str]:
+    if not answer.summary.strip():
+        yield "summary is empty"
     for number, source in enumerate(answer.sources, start=1):
         if not _is_web_address(source.url):
-            problems.append(f"source {number}: {source.url!r:.120} is not an http or https address")
+            yield f"source {number}: {source.url!r:.120} is not an http or https address"
         if not source.supports.strip():
-            problems.append(f"source {number}: say in `supports` what it supports")
+            yield f"source {number}: say in `supports` what it supports"
     for number, claim in enumerate(answer.claims, start=1):
         unknown = [cited for cited in claim.sources if not 0 < cited <= len(answer.sources)]
         if unknown:
             scope = f"1 to {len(answer.sources)}" if answer.sources else "none"
-            problems.append(f"claim {number} cites source {unknown[0]}; the sources are {scope}")
-    return problems
+            yield f"claim {number} cites source {unknown[0]}; the sources are {scope}"
 
 
 def _is_web_address(url: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gsd_core import StepHost
 
-from .answers import InvalidAnswer, RunCommand, parse_answer
+from .answers import RunCommand, handler
 
 OUTPUT_LIMIT = 1500
 """Characters of a command's output that the agent sees, from its end."""
@@ -20,17 +20,13 @@ def command_runner(host: StepHost) -> Callable[[Mapping[str, Any]], Awaitable[st
     """Return the function behind the tool, which runs at most :data:`MAX_COMMANDS` commands."""
     left = MAX_COMMANDS
 
-    async def run_command(arguments: Mapping[str, Any]) -> str:
+    async def run_command(call: RunCommand) -> str:
         nonlocal left
-        try:
-            command = parse_answer(RunCommand, arguments).command
-        except InvalidAnswer as error:
-            return f"Not valid: {error}"
         if not left:
             return f"{MAX_COMMANDS} commands have been run: give your answer now."
         left -= 1
-        ran = await host.run_command(command)
+        ran = await host.run_command(call.command)
         status = "It did not run to its end." if ran.exit is None else f"exit {ran.exit}"
         return f"{status}\n{ran.output[-OUTPUT_LIMIT:]}".rstrip()
 
-    return run_command
+    return handler(RunCommand, run_command)

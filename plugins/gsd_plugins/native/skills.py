@@ -16,7 +16,7 @@ from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.markdown import read_text
 
 from .models import agents_of
-from .prompt_context import fence, section
+from .prompt_context import conventions_section, fence, join, section
 
 FOLDERS = (".agents/skills", ".claude/skills")
 MAX_SKILLS = 30
@@ -33,6 +33,11 @@ def skills_section(step: StepRequest) -> str:
         lines.setdefault(name, f"- {name} ({path}): {description}")
     body = "\n".join(list(lines.values())[:MAX_SKILLS])
     return section("Skills of the project: read the file of one that fits your task", fence("skills", body))
+
+
+def rules_section(step: StepRequest, role: Role) -> str:
+    """Return the project's own rules for agents, and the skills that it assigns to the agent of *role*."""
+    return join(conventions_section(step), agent_skills_section(step, role))
 
 
 def agent_skills_section(step: StepRequest, role: Role) -> str:

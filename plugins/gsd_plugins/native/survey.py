@@ -7,11 +7,10 @@ code.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from gsd_core import (
-    AgentResult,
     AgentTask,
     FileWrite,
     Permanent,
@@ -23,12 +22,12 @@ from gsd_core import (
 )
 from gsd_core.planning.codebase import FOLDER, SECTIONS, missing_sections, render_codebase
 
-from .answers import DOCUMENTS, DocumentsAnswer, parse_answer, validate_answer
+from .answers import DocumentsAnswer, acceptance, parse_answer
 from .codebase_facts import MIN_SOURCES, Facts, facts_of, source_files
 from .models import task_for
 from .paths import date_of
-from .prompt_context import conventions_section, fence, join, section, system_prompt
-from .skills import agent_skills_section
+from .prompt_context import fence, join, section, system_prompt
+from .skills import rules_section
 
 AREAS: Mapping[str, tuple[str, ...]] = {
     "structure": ("STACK.md", "INTEGRATIONS.md", "ARCHITECTURE.md", "STRUCTURE.md"),
@@ -48,11 +47,7 @@ def is_due(now: StepSituation) -> bool:
 
 
 step_type = StepType(
-    kind="survey",
-    before="init",
-    due=is_due,
-    writes=(f"{FOLDER}/*.md",),
-    title="Describe the existing code",
+    kind="survey", before="init", due=is_due, writes=(f"{FOLDER}/*.md",), title="Describe the existing code"
 )
 
 
@@ -63,7 +58,15 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         raise Permanent("there is no source code to describe", hint="commit the code first")
     files: list[FileWrite] = []
     for area, names in AREAS.items():
-        result = await host.run_agent(area, _task(step, facts, names), _acceptor(step, facts, names))
+
+        def problems(answer: DocumentsAnswer, names: Sequence[str] = names) -> Sequence[str]:
+            if sorted(one.name for one in answer.documents) != sorted(names):
+                return (f"documents: exactly these are required: {', '.join(names)}",)
+            found = [each for one in answer.documents for each in _problems(step, facts, one.name, one.text)]
+            return found[:MAX_COMPLAINTS]
+
+        accept = acceptance(DocumentsAnswer, problems)
+        result = await host.run_agent(area, _task(step, facts, names), accept)
         texts = {one.name: one.text for one in parse_answer(DocumentsAnswer, result.value).documents}
         files += [
             FileWrite(path=f"{FOLDER}/{name}", text=render_codebase(name, texts[name], date_of(step)))
@@ -83,28 +86,11 @@ def _task(step: StepRequest, facts: Facts, names: Sequence[str]) -> AgentTask:
         prompt=join(
             section("Documents to write", listed),
             section("Facts", fence("facts", facts.as_text())),
-            conventions_section(step),
-            agent_skills_section(step, "codebase-mapper"),
+            rules_section(step, "codebase-mapper"),
         ),
-        schema=DOCUMENTS,
+        answer=DocumentsAnswer,
         turns=60,
     )
-
-
-def _acceptor(
-    step: StepRequest, facts: Facts, names: Sequence[str]
-) -> Callable[[AgentResult], Sequence[str]]:
-    def accept(result: AgentResult) -> Sequence[str]:
-        if problems := validate_answer(DocumentsAnswer, result.value):
-            return problems
-        given = parse_answer(DocumentsAnswer, result.value)
-        texts = {one.name: one.text for one in given.documents}
-        if sorted(one.name for one in given.documents) != sorted(names):
-            return (f"documents: exactly these are required: {', '.join(names)}",)
-        found = [problem for name in names for problem in _problems(step, facts, name, texts[name])]
-        return tuple(found[:MAX_COMPLAINTS])
-
-    return accept
 
 
 def _problems(step: StepRequest, facts: Facts, name: str, text: str) -> Iterator[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 import attrs
 
@@ -21,7 +20,7 @@ from gsd_core import (
 )
 from gsd_core.planning.plan_tasks import is_test_file
 
-from .answers import AskArchitecture, InvalidAnswer, NeedAuthentication, TaskDone, parse_answer
+from .answers import AskArchitecture, NeedAuthentication, TaskDone
 from .check_revision import revise_check
 from .checkpoints import (
     ARCHITECTURE,
@@ -129,14 +128,10 @@ class TaskLog:
             decision = next((self.decisions[n] for n in numbers if n in self.decisions), None)
         return attrs.evolve(task, check=decision.check) if decision else task
 
-    async def task_done(self, arguments: Mapping[str, Any]) -> str:
+    async def task_done(self, call: TaskDone) -> str:
         """Check and commit a task, or ask the question of a checkpoint; return the reply to the agent."""
         if self.failure:
             return self._stop()
-        try:
-            call = parse_answer(TaskDone, arguments)
-        except InvalidAnswer as error:
-            return f"Not valid: {error}"
         task = next((task for task in self.plan.tasks if task.number == call.task), None)
         if task is None:
             return f"The plan has no task {call.task}; its tasks are 1 to {len(self.plan.tasks)}."
@@ -153,14 +148,10 @@ class TaskLog:
             await self.look_ahead()
         return f"{reply} {self._stop()}".strip()
 
-    async def need_authentication(self, arguments: Mapping[str, Any]) -> str:
+    async def need_authentication(self, call: NeedAuthentication) -> str:
         """Have a person log in, and return the reply to the agent. It costs no attempt at any task."""
         if self.failure:
             return self._stop()
-        try:
-            call = parse_answer(NeedAuthentication, arguments)
-        except InvalidAnswer as error:
-            return f"Not valid: {error}"
         if not call.service.strip() or not call.action.strip():
             return "Not valid: say in `service` what refused, and in `action` what the person has to do."
         if len(self.logins) >= MAX_LOGINS:
@@ -173,14 +164,10 @@ class TaskLog:
             return "The human has done it. Repeat the command that was refused."
         return f"The human says: {answer.words}\nDo without it if you can; else say so in `issues`."
 
-    async def ask_architecture(self, arguments: Mapping[str, Any]) -> str:
+    async def ask_architecture(self, call: AskArchitecture) -> str:
         """Have a person decide about a change of the architecture, and return the reply to the agent."""
         if self.failure:
             return self._stop()
-        try:
-            call = parse_answer(AskArchitecture, arguments)
-        except InvalidAnswer as error:
-            return f"Not valid: {error}"
         if not call.change.strip():
             return "Not valid: say in `change` what would change, and why the plan needs it."
         if len(self.rulings) >= MAX_RULINGS:

@@ -33,15 +33,7 @@ from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
 from .acceptance import ask_person
-from .answers import (
-    RUN_COMMAND,
-    VERDICTS,
-    FindingAnswer,
-    VerdictAnswer,
-    VerdictsAnswer,
-    parse_answer,
-    validate_answer,
-)
+from .answers import RUN_COMMAND, FindingAnswer, VerdictAnswer, VerdictsAnswer, parse_answer, validate_answer
 from .citations import Sources, describe
 from .models import task_for
 from .paths import executed_plans, phase_file, phase_of
@@ -110,7 +102,7 @@ async def _ask_verifier(
         system=system_prompt("verify"),
         prompt=_prompt(step, phase, required),
         functions=(RUN_COMMAND,),
-        schema=VERDICTS,
+        answer=VerdictsAnswer,
         turns=60,
     )
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
