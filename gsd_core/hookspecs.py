@@ -100,7 +100,7 @@ class RunInfo:
 
 @attrs.frozen(kw_only=True)
 class ProjectInfo:
-    """A project as config writers see it: its root, and whether ``--yes`` was given; *config* is empty."""
+    """A project as config writers see it: its root, its ``config.json``, and whether ``--yes`` was given."""
 
     root: Path
     config: dict[str, Any] = attrs.field(factory=dict[str, Any])

@@ -43,7 +43,7 @@ from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
 from gsd_core.model.step import Idea
 from gsd_core.model.usage import Usage
-from gsd_core.planning.config import CONFIG
+from gsd_core.planning.config import CONFIG, read_config
 from gsd_core.planning.config_keys import unknown_keys
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.contexts import PluginContext
@@ -330,7 +330,8 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
             )
             await stack.enter_async_context(_entered(run, lifespan))
         publisher = await stack.enter_async_context(publishing(run))
-        run.proposals = proposed_config(run.hooks, ProjectInfo(root=run.root, yes=info.yes))
+        project = ProjectInfo(root=run.root, yes=info.yes, config=read_config(run.root))
+        run.proposals = proposed_config(run.hooks, project)
         for fact in opening:
             publisher.publish_fact(run.state, fact)
         if any(leftovers.values()):

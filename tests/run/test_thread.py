@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from gsd_core.hookspecs import ConfigValue, ProjectInfo, gsd_write_config
 
 from . import harness as h
 
@@ -41,3 +45,19 @@ def test_a_task_is_recorded_with_the_time_of_its_commit_and_the_files_it_created
         assert abs(datetime.fromisoformat(fact.data["at"]).timestamp() - stamp) < 60
         assert fact.data["created"] == new.split()
     assert len(h.facts(root, "task.committed")) == 2
+
+
+@pytest.mark.slow
+def test_a_config_writer_sees_what_is_set_already(tmp_path: Path) -> None:
+    root, seen = h.repository(tmp_path / "project"), list[dict[str, Any]]()
+
+    def write(project: ProjectInfo) -> list[ConfigValue]:
+        seen.append(project.config)
+        return []
+
+    writer = h.plugin(gsd_write_config, write)
+    for idea in (h.idea(), None):
+        assert h.do(h.request(root, h.one_phase(), given=idea, writer=writer)).exit == 0
+
+    written = json.loads((root / ".planning" / "config.json").read_text("utf-8"))
+    assert (seen[0], seen[-1]) == ({}, written)

@@ -18,7 +18,7 @@ from gsd_core import Option, Question, normal_phase
 from .plans import MISSING_NOTE, Json
 
 ROLES = (
-    *("roadmapper", "mapper", "discusser", "researcher", "planner", "checker", "executor"),
+    *("roadmapper", "codebase-mapper", "discusser", "researcher", "planner", "checker", "executor"),
     *("verifier", "debugger", "reviewer"),
 )
 """The roles of the built-in agents; plugins may add others."""
