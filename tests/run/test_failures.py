@@ -501,6 +501,7 @@ def test_what_calls_at_once_have_spent_so_far_counts_for_each_of_them(tmp_path: 
 
     end, began, spent = asyncio.run(many_calls(root, Limits(), turns=9))
 
-    assert (end.outcome, end.exit, began) == ("budget", 5, CALLS)
+    # On a busy machine, some have not begun when the others have spent it.
+    assert (end.outcome, end.exit, began > 3) == ("budget", 5, True)
     # Each learns of it in its next turn.
-    assert Decimal("0.9") <= spent <= 1 + CALLS * Decimal("0.1")
+    assert Decimal("0.9") <= spent <= 1 + began * Decimal("0.1")
