@@ -131,8 +131,6 @@ def test_ctrl_c_at_any_time_of_the_start_ends_gsd_without_a_traceback(tmp_path: 
             time.sleep(delay / 1000)
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=60)
-        # Python's C code says so if the import of decimal was interrupted, and is repeated.
-        said = "\n".join(line for line in said.splitlines() if "mpd_setminalloc" not in line)
         # Ctrl+C leaves `gsd watch` with 0 as soon as it waits for a run.
         expected = {-signal.SIGINT: "", 130: "interrupted", 0: ""}
         assert expected.get(process.returncode) == said.strip(), (delay, process.returncode, said)

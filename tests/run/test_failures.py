@@ -456,10 +456,15 @@ def test_a_spent_budget_stays_spent_after_a_restart(tmp_path: Path) -> None:
 CALLS = 20
 
 
-async def many_calls(root: Path, limits: Limits, turns: int) -> tuple[RunEnd, int, Decimal]:
-    """Call agents at once, with a budget of a dollar; return how many began and what they spent."""
+async def many_calls(root: Path, limits: Limits, turns: int, *, together: int) -> tuple[RunEnd, int, Decimal]:
+    """Call agents at once, with a budget of a dollar; return how many began and what they spent.
+
+    So many *together* spend nothing until all of them have begun, however busy the machine is.
+    """
+    begun = asyncio.Barrier(together)
 
     async def spends(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        await begun.wait()
         used = Usage()
         for _ in range(turns):
             turn = Usage(turns=1, dollars=Decimal("0.1"), basis="reported")
@@ -490,7 +495,7 @@ async def many_calls(root: Path, limits: Limits, turns: int) -> tuple[RunEnd, in
 def test_calls_at_once_cannot_each_pass_the_same_check_of_the_budget(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
-    end, began, spent = asyncio.run(many_calls(root, Limits(dollars=Decimal("0.3")), turns=1))
+    end, began, spent = asyncio.run(many_calls(root, Limits(dollars=Decimal("0.3")), turns=1, together=3))
 
     assert (end.outcome, end.exit, began) == ("budget", 5, 3)
     assert spent == Decimal("0.3")
@@ -499,9 +504,8 @@ def test_calls_at_once_cannot_each_pass_the_same_check_of_the_budget(tmp_path: P
 def test_what_calls_at_once_have_spent_so_far_counts_for_each_of_them(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
-    end, began, spent = asyncio.run(many_calls(root, Limits(), turns=9))
+    end, began, spent = asyncio.run(many_calls(root, Limits(), turns=9, together=CALLS))
 
-    # On a busy machine, some have not begun when the others have spent it.
-    assert (end.outcome, end.exit, began > 3) == ("budget", 5, True)
+    assert (end.outcome, end.exit, began) == ("budget", 5, CALLS)
     # Each learns of it in its next turn.
-    assert Decimal("0.9") <= spent <= 1 + began * Decimal("0.1")
+    assert Decimal("0.9") <= spent <= 1 + CALLS * Decimal("0.1")
