@@ -101,11 +101,18 @@ def _new_draft(folder: int, mode: int) -> tuple[str, int]:
         draft = f"{DRAFT[0]}{os.getpid()}-{secrets.token_hex(8)}{DRAFT[1]}"
         # Not tempfile, which makes files private: a new file has the mode that the user's umask gives it.
         descriptor = os.open(draft, flags, mode, dir_fd=folder)
-        with suppress(OSError):  # some file systems have no locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
+        try:
+            # Without waiting: a program in the project could hold a lock for as long as it likes.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_taken = not os.fstat(descriptor).st_nlink
+        except OSError as error:
+            is_taken = isinstance(error, BlockingIOError)  # some file systems have no locks
+        if not is_taken:
             return draft, descriptor
-        os.close(descriptor)  # another process took it for one without an owner, before it was locked
+        # Another process took it for one without an owner, before it was locked.
+        os.close(descriptor)
+        with suppress(OSError):
+            os.unlink(draft, dir_fd=folder)
 
 
 def _remove_dead_drafts(folder: int) -> None:

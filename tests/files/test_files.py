@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import stat
@@ -10,6 +11,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -181,6 +183,7 @@ def test_a_folder_that_is_swapped_for_a_link_all_the_time_never_leads_out(root: 
 WRITER = """
 import os, sys
 from pathlib import Path
+from typing import Any
 from gsd_core import files
 os.replace = lambda *arguments, **options: (print("written", flush=True), sys.stdin.read())
 files.write_below(Path(sys.argv[1]), "a.txt", b"half")
@@ -202,3 +205,23 @@ def test_what_a_killed_process_was_writing_is_removed_by_the_next_one(tmp_path: 
         write_below(tmp_path, "b.txt", b"whole")
 
     assert [path.name for path in tmp_path.iterdir()] == ["b.txt"]
+
+
+def test_a_program_that_locks_what_is_being_written_does_not_hold_up_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    real = os.open
+
+    def lock_first(path: str | Path, flags: int, *more: Any, **options: Any) -> int:
+        descriptor = real(path, flags, *more, **options)
+        if str(path).startswith(".gsd-") and flags & os.O_CREAT and not held:
+            held.append(real(tmp_path / path, os.O_RDONLY))
+            fcntl.flock(held[0], fcntl.LOCK_EX)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", lock_first)
+    write_below(tmp_path, "a.txt", b"whole")
+    os.close(held[0])
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
