@@ -6,6 +6,8 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from gsd_plugins.sessions import host
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
 from tests.e2e.project import no_problems
-from tests.mcp.clients import EXAMPLE, FAKE, begin, begin_following, data, error, in_memory, until
+from tests.mcp.clients import EXAMPLE, FAKE, SECONDS, begin, begin_following, data, error, in_memory, until
 
 MAX_TOKENS = 3_000
 
@@ -340,6 +342,33 @@ def test_a_client_is_told_when_a_document_changes(tmp_path: Path) -> None:
             begin(tmp_path / "b", "version")
             async with asyncio.timeout(30):
                 assert getattr(await anext(aiter(events)), "uri", None) == uri
+
+    asyncio.run(listened())
+
+
+@pytest.mark.slow
+def test_a_change_right_after_a_slow_start_of_the_server_is_not_missed(tmp_path: Path) -> None:
+    session = begin(tmp_path / "a", "version").id
+    uri = f"gsd://sessions/{session}/state"
+
+    async def listened() -> None:
+        async with asyncio.timeout(SECONDS), Harness() as harness:
+            # A machine so busy that what a thread is asked to read is read a second later.
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(1))
+            busy = asyncio.create_task(asyncio.to_thread(time.sleep, 1))
+            await asyncio.sleep(0)
+            async with (
+                Client(make_server(harness)) as client,
+                client.listen(resource_subscriptions=[uri]) as events,
+            ):
+                planning = tmp_path / "a" / ".planning"
+                planning.mkdir()
+                (planning / "STATE.md").write_text("# State")
+                await busy
+                begin(tmp_path / "b", "version")
+                async with asyncio.timeout(30):
+                    assert getattr(await anext(aiter(events)), "uri", None) == uri
 
     asyncio.run(listened())
 

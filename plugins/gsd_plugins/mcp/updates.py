@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 10.0
 
+Stamps = dict[str, tuple[int, int]]
+
 
 @attrs.define(kw_only=True)
 class Updates:
@@ -35,7 +37,9 @@ class Updates:
     @asynccontextmanager
     async def following(self, _: Server[Any]) -> AsyncGenerator[None]:
         """Follow the documents as long as the server runs."""
-        task = asyncio.create_task(self._follow(), name="resources")
+        # What is known is read before the first client can ask for changes: a later one is never missed.
+        number, known = self.source.number, await asyncio.to_thread(self._stamps)
+        task = asyncio.create_task(self._follow(number, known), name="resources")
         try:
             yield
         finally:
@@ -43,8 +47,7 @@ class Updates:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _follow(self) -> None:
-        number, known = self.source.number, await asyncio.to_thread(self._stamps)
+    async def _follow(self, number: int, known: Stamps) -> None:
         while True:
             await self.source.wait(number, WAIT_SECONDS)
             if number == self.source.number:
@@ -54,9 +57,9 @@ class Updates:
                 await self._publish(uri)
             known = now
 
-    def _stamps(self) -> dict[str, tuple[int, int]]:
+    def _stamps(self) -> Stamps:
         """Return when each document was last written, and its size."""
-        found: dict[str, tuple[int, int]] = {}
+        found: Stamps = {}
         for session in self.source.sessions():
             for name, file in self.documents.items():
                 with suppress(OSError):
