@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gsd_core import Inquiry, Option, Question, boot_id, process_start
+from gsd_core.codec import unstructure
 from gsd_core.git import data_directory
-from gsd_core.journal.codec import unstructure
 from gsd_core.journal.store import Journal
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry

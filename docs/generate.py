@@ -33,6 +33,7 @@ from gsd_core.errors import GsdError
 from gsd_core.exit_codes import EXIT_CODE_MEANINGS, exit_code
 from gsd_core.hook_markers import Stability, mode_of, stability_of
 from gsd_core.journal.schema import SCHEMA, TABLES
+from gsd_core.machine.facts import KIND_OF
 from gsd_core.planning.config_keys import KEYS, Status
 from gsd_core.plugins.discovery import Choice
 from gsd_core.settings import is_required
@@ -478,7 +479,14 @@ def _journal() -> Iterator[str]:
     )
     yield "## Facts"
     yield ""
-    yield from _table(("fact", "meaning", "fields"), FACTS)
+    classes = {kind: found for found, kind in KIND_OF.items()}
+    rows = {
+        kind: (meaning, ", ".join(field.name.rstrip("_") for field in attrs.fields(classes[kind])))
+        if kind in classes
+        else (meaning, "")
+        for kind, meaning in FACTS.items()
+    }
+    yield from _table(("fact", "meaning", "fields"), rows)
     yield "## Activity"
     yield ""
     yield "Activity has the same sequence numbers as facts, but no guarantee: it is committed in groups, at"

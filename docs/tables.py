@@ -58,125 +58,77 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
 }
 
-FACTS: dict[str, tuple[str, str]] = {
-    "run.started": ("a run begins", "idea, workflow, base, journal_lost"),
-    "run.opened": (
-        "a process starts working on the run; raises the epoch",
-        "pid, start, boot, epoch, version, options, agent, sandbox, seed, branch, typed, resumed, plugins, "
-        "head, claims, trusted, answered, left_out",
-    ),
-    "run.closed": ("the process stops working on the run", "outcome, exit, reason, notes, dollars, commits"),
-    "recovered": ("gsd cleaned up after a crash", "processes, locks, lost, crashed"),
-    "project.observed": (
-        "the content of the planning files, recorded when it differs from the last time",
-        "due, idle, milestone, phases",
-    ),
-    "attempt.started": (
-        "an attempt at a step begins",
-        "kind, phase, plan, round, for_gaps, executor, agent, base_commit, dirty_before, found",
-    ),
-    "attempt.declared": ("written by earlier versions; has no effect", "effect"),
-    "attempt.lost": (
-        "the attempt's process is gone, was stopped, or waits for a human",
-        "why, questions, kept, error, left, written",
-    ),
-    "attempt.failed": ("the attempt failed", "error, left, written"),
-    "files.kept": ("a copy was made of what a plan may overwrite", "ref, paths, listed, found"),
-    "files.settled": ("a human decided about files that a plan lists", "paths, found, how, commit"),
-    "files.left": ("files that changed during a plan stay uncommitted", "paths, found, why"),
-    "landing.failed": ("a recorded result cannot be written now; the next start tries again", "error"),
-    "step.result": (
-        "the step's result, recorded before any of it is written",
-        "result, phase, gaps, failed_detectors, passed, plans",
-    ),
-    "step.completed": (
-        "the result is written and committed",
-        "commit, subject, gaps, paths, plans, unchanged",
-    ),
-    "step.failed": ("the step failed permanently", "error"),
-    "agent.opened": (
-        "an agent call begins",
-        "key, conversation, model, role, prompt_sha256, reserved, owns_planning",
-    ),
-    "agent.process": ("the agent's process, to be ended if gsd is killed", "key, pid, start"),
+FACTS: dict[str, str] = {
+    "run.started": "a run begins",
+    "run.opened": "a process starts working on the run; raises the epoch",
+    "run.closed": "the process stops working on the run",
+    "recovered": "gsd cleaned up after a crash",
+    "project.observed": "the content of the planning files, recorded when it differs from the last time",
+    "attempt.started": "an attempt at a step begins",
+    "attempt.declared": "written by earlier versions; has no effect",
+    "attempt.lost": "the attempt's process is gone, was stopped, or waits for a human",
+    "attempt.failed": "the attempt failed",
+    "files.kept": "a copy was made of what a plan may overwrite",
+    "files.settled": "a human decided about files that a plan lists",
+    "files.left": "files that changed during a plan stay uncommitted",
+    "landing.failed": "a recorded result cannot be written now; the next start tries again",
+    "step.result": "the step's result, recorded before any of it is written",
+    "step.completed": "the result is written and committed",
+    "step.failed": "the step failed permanently",
+    "agent.opened": "an agent call begins",
+    "agent.process": "the agent's process, to be ended if gsd is killed",
     "agent.used": (
-        "an agent of a read-only task used a tool; the next result of its conversation lists it as evidence",
-        "key, use",
+        "an agent of a read-only task used a tool; the next result of its conversation lists it as evidence"
     ),
-    "agent.closed": ("an agent call ended, with its usage and its result", "key, ended, usage, value"),
-    "check.before": ("a task's check ran before the task, once", "task, sha256, result"),
-    "check.replaced": (
-        "the planner replaced or kept the check of a task",
-        "plan, task, was, check, reason, because",
-    ),
-    "task.committing": ("a task's commit is about to be made", "task, parent"),
-    "task.committed": (
-        "a task is committed, once",
-        "task, name, at, commit, paths, created, deleted, note, check",
-    ),
-    "task.deferred": (
-        "the executor gave a task up; what it changed is taken back, and kept",
-        "plan, task, name, reason, ref, paths",
-    ),
-    "guard.found": (
-        "something changed while an agent worked that only the run may change; it is saved",
-        "what, mild, kept",
-    ),
+    "agent.closed": "an agent call ended, with its usage and its result",
+    "check.before": "a task's check ran before the task, once",
+    "check.replaced": "the planner replaced or kept the check of a task",
+    "task.committing": "a task's commit is about to be made",
+    "task.committed": "a task is committed, once",
+    "task.deferred": "the executor gave a task up; what it changed is taken back, and kept",
+    "guard.found": "something changed while an agent worked that only the run may change; it is saved",
     "guard.accepted": (
         "files that only the run may change were changed while agents in a sandbox worked: by a person, "
-        "because the agents cannot; or, with *owned*, by an agent that owns the planning",
-        "paths, owned",
+        "because the agents cannot; or, with *owned*, by an agent that owns the planning"
     ),
     "guard.confined": (
-        "which of the agent *calls* in progress are in a sandbox, with the *places* that each sees there; "
-        "after a crash, changes of what they could not write are a person's, and stay",
-        "calls, places",
+        "which of the agent *calls* in progress are in a sandbox, with the *places* that each sees there;"
+        " after a crash, changes of what they could not write are a person's, and stay"
     ),
     "config.overlaid": (
-        "`.planning/config.json` is about to get other values for an agent call: *put* are these, *before* "
-        "the user's own, in lists that are empty for a missing one; *clean*: the file was committed",
-        "put, before, clean",
+        "`.planning/config.json` is about to get other values for an agent call: *put* are these, "
+        "*before* the user's own, in lists that are empty for a missing one; *clean*: the file was "
+        "committed"
     ),
     "config.restored": (
         "the user's own values are back; *keys* had to be put back one by one, *commit* has them if the "
-        "agent had committed the others",
-        "keys, commit",
+        "agent had committed the others"
     ),
-    "guard.undone": ("that is undone, except for the problems", "problems"),
-    "plan.made": ("a step outside of the roadmap made a plan for itself", "plan"),
-    "plan.edited": ("a plan is no longer as the run wrote it", "plan, path, sha256, before"),
-    "phase.added": (
-        "a phase was added on request of another process; or why it was not (error)",
-        "phase, name, after, by, commit, error",
-    ),
-    "todo.edited": (
-        "a todo was added or completed on request of another process; or why it was not (error)",
-        "todo, what, by, error",
-    ),
-    "question.asked": ("an inquiry was asked", "inquiry, occasion, gaps, error"),
-    "question.answered": ("a question was answered", "answer"),
+    "guard.undone": "that is undone, except for the problems",
+    "plan.made": "a step outside of the roadmap made a plan for itself",
+    "plan.edited": "a plan is no longer as the run wrote it",
+    "phase.added": "a phase was added on request of another process; or why it was not (error)",
+    "todo.edited": "a todo was added or completed on request of another process; or why it was not (error)",
+    "question.asked": "an inquiry was asked",
+    "question.answered": "a question was answered",
     "question.withdrawn": (
-        "an inquiry no longer counts; it is asked again if it is still due. *reason* is there if its step "
-        "can no longer become due",
-        "key, reason",
+        "an inquiry no longer counts; it is asked again if it is still due. *reason* is there if its step"
+        " can no longer become due"
     ),
-    "answer.refused": ("an answer from the inbox is invalid", "answer, reason"),
-    "timer.set": ("the step continues at a later time", "until, why"),
-    "timer.fired": ("that time has come", ""),
-    "control.asked": ("someone asked the run to stop, or to pause after its step", "what, by, via"),
-    "branch.chosen": (
-        "the run is about to switch to the branch of a phase or milestone",
-        "branch, from, start",
-    ),
-    "branch.switched": ("the run works on that branch from now on", "branch, from, start"),
-    "step.asked": ("the user asked for a step", "text"),
-    "step.withdrawn": ("a step that the user asked for can no longer be done", "reason"),
-    "notice.begun": ("a notification is about to be sent; recorded so that it is sent once", "key, type"),
+    "answer.refused": "an answer from the inbox is invalid",
+    "timer.set": "the step continues at a later time",
+    "timer.fired": "that time has come",
+    "control.asked": "someone asked the run to stop, or to pause after its step",
+    "branch.chosen": "the run is about to switch to the branch of a phase or milestone",
+    "branch.switched": "the run works on that branch from now on",
+    "step.asked": "the user asked for a step",
+    "step.withdrawn": "a step that the user asked for can no longer be done",
+    "notice.begun": "a notification is about to be sent; recorded so that it is sent once",
     "notice.sent": (
-        "it was sent, or not: *ok* and *failed* are plugins, *deliveries* has the result for each service",
-        "key, ok, failed, deliveries",
+        "it was sent, or not: *ok* and *failed* are plugins, *deliveries* has the result for each service"
     ),
-    "plugin.failed": ("a plugin raised, timed out or returned something invalid", "plugin, hook, error"),
+    "plugin.failed": "a plugin raised, timed out or returned something invalid",
+    "step.skipped": "written by earlier versions: a phase is left out, and with it what depends on it",
 }
 
 ACTIVITY: dict[str, tuple[str, str]] = {

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from gsd_core.codec import unstructure
 from gsd_core.errors import Conflict, JournalError, NotFound, UserError
 from gsd_core.git import data_directory
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.inbox import answers_in, put
 from gsd_core.journal.lock import owner
-from gsd_core.journal.schema import ACTIVITY, Record
+from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
@@ -174,8 +175,8 @@ class Project:
         if record.kind == "run.started":
             state, history = State(), History(spent=history.spent)
         if record.kind not in ACTIVITY:
-            state = fold(state, [record], structure)
-        return state, fold_history(history, [record], structure)
+            state = fold(state, [record])
+        return state, fold_history(history, [record])
 
     def _take(self, record: Record) -> Sequence[Event]:
         state, history = self._folded(record)

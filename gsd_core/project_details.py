@@ -20,9 +20,9 @@ import attrs
 from gsd_core.errors import JournalError, NotFound, UserError
 from gsd_core.files import FileRefused, read_below, read_start
 from gsd_core.git import Git, GitError, data_directory
-from gsd_core.journal.codec import structure
-from gsd_core.journal.schema import ACTIVITY, Record
+from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
@@ -120,8 +120,8 @@ class _Folded:
             self.state, self.history, self.facts = State(), History(), []
             self.states, self.commits = [(0, State())], {}
             return
-        self.state = fold(self.state, [record], structure)
-        self.history = fold_history(self.history, [record], structure)
+        self.state = fold(self.state, [record])
+        self.history = fold_history(self.history, [record])
         self.facts.append(record)
         for commit in commits_of([record]):
             self.commits.setdefault(commit.sha, commit)
@@ -281,13 +281,13 @@ class ProjectDetails:
     def _summary(self) -> RunSummary:
         folded = self._read()
         with self._understood():
-            return summarize(folded.facts, structure)
+            return summarize(folded.facts)
 
     def _cost(self, by: Grouping) -> dict[str, Any]:
         folded = self._read()
         with self._understood():
             facts = with_turns(self._journal, folded.facts) if self._journal else folded.facts
-            calls = calls_of(facts, structure)
+            calls = calls_of(facts)
             runs = [folded.state.run] if folded.state.run else []
             return report_json(runs, calls, by, budget=budget_of(folded.history))
 
@@ -397,7 +397,7 @@ def _translated(
         if record.kind == "run.started":
             state = State()
         if record.kind not in ACTIVITY:
-            state = fold(state, [record], structure)
+            state = fold(state, [record])
         if record.seq <= after:
             continue
         yield record.seq, None

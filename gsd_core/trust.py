@@ -19,6 +19,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 import attrs
 
+from gsd_core.machine.facts import RunOpened
+
 from .errors import ConfigError
 from .journal.store import Journal
 from .processes import boot_id
@@ -163,9 +165,7 @@ class KnownJournals:
         if journal.is_empty():
             return True
         token = journal.origin()
-        if not token and any(
-            fact.data.get("boot") == boot_id() for fact in journal.events(kinds=["run.opened"])
-        ):
+        if not token and any(fact.data.boot == boot_id() for fact in journal.facts(RunOpened)):
             # Earlier versions gave no token. Nobody elsewhere knows the random id of this machine's boot.
             return not _is_inside(self.folder, root)
         return bool(token) and not _is_inside(self.folder, root) and self._path(token).is_file()

@@ -34,7 +34,7 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     Choose an option by its number or label, or use your own words. If the question allows several options,
     separate them with commas. An answer that no run has used yet can be replaced.
     """
-    from gsd_core.journal.codec import unstructure
+    from gsd_core.codec import unstructure
     from gsd_core.journal.inbox import put
     from gsd_core.processes import refuse_agents
 

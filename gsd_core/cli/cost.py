@@ -36,7 +36,6 @@ def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> 
     and the list prices, and marked as "about". With a subscription nothing is billed per call; the amounts
     then say what the calls would cost at list prices. A call in progress counts with its turns so far.
     """
-    from gsd_core.journal.codec import structure
     from gsd_core.journal.store import damage_reported
     from gsd_core.machine.ledger import CALL_KINDS
     from gsd_core.run.spending import with_turns
@@ -49,7 +48,7 @@ def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> 
     with open_journal(project.root) as journal, damage_reported(journal.path):
         kinds = ["run.started", *CALL_KINDS]
         facts = tuple(journal.events(run=None if all_runs else last, kinds=kinds)) if last else ()
-        calls = calls_of(with_turns(journal, facts), structure)
+        calls = calls_of(with_turns(journal, facts))
     runs = [fact.run for fact in facts if fact.kind == "run.started"]
     budget = _budget(ctx, project) if last else None
     if as_json:

@@ -33,7 +33,7 @@ from .output import (
 from .pager import paged
 
 if TYPE_CHECKING:
-    from gsd_core.journal.schema import Record
+    from gsd_core.machine.facts import Record
     from gsd_core.views.story import Entry
 
 T = TypeVar("T")
@@ -205,11 +205,9 @@ def _print_json(journal: _Journal, wanted: _Filter) -> None:
 
 def _print_text(journal: _Journal, wanted: _Filter, printer: _Printer) -> bool:
     """Print the entries that are *wanted*; return whether there was none."""
-    from gsd_core.journal.codec import structure
-    from gsd_core.model.usage import Usage
     from gsd_core.views.story import Narrator
 
-    narrator = Narrator(lambda data: structure(data, Usage))
+    narrator = Narrator()
     # Details are shown on request: there are many more of them than of everything else.
     detailed = "activity" in wanted.kinds
 

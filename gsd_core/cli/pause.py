@@ -11,6 +11,7 @@ import attrs
 import click
 
 from gsd_core.errors import ProjectError
+from gsd_core.machine.facts import TaskCommitted, typed
 from gsd_core.sanitize import safe_text
 from gsd_core.views.status import Holder
 
@@ -128,9 +129,9 @@ def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -
     plans = phase.plans if phase and step and step.kind == EXECUTE else ()
     plan = next((plan for plan in plans if step and plan.id == step.detail), None)
     commits = {
-        str(fact.data.get("task")): str(fact.data.get("commit") or "")
-        for fact in project.last_run.facts
-        if fact.kind == "task.committed" and fact.step == found.step
+        fact.data.task: fact.data.commit
+        for fact in typed(project.last_run.facts, TaskCommitted)
+        if fact.step == found.step
     }
     tasks = plan.tasks if plan else ()
     what = f"{found.step}: {found.reason}" if found.step else f"nothing is due: {found.reason}"

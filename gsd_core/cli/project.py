@@ -14,7 +14,6 @@ import click
 
 from gsd_core.errors import PlanningError, ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
-from gsd_core.journal.codec import structure
 from gsd_core.journal.inbox import answers_in
 from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal, damage_reported
@@ -195,7 +194,7 @@ def load(options: GlobalOptions) -> ProjectState:
     with open_journal(root) as journal:
         last_run = read_last_run(journal)
         with damage_reported(journal.path):
-            history = fold_history(History(), with_turns(journal, last_run.facts), structure)
+            history = fold_history(History(), with_turns(journal, last_run.facts))
         answers = answers_in(journal.take_inbox())
         is_own = is_own_journal(journal, root)
     return ProjectState(

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -19,9 +19,9 @@ from gsd_core.errors import ConfigError, GsdError, JournalError, Untrusted
 from gsd_core.git import data_directory
 from gsd_core.git.command import Command
 from gsd_core.git.untrusted import LocalProgram, filters_to_trust
-from gsd_core.journal.codec import structure
-from gsd_core.journal.schema import MOVE_AWAY, Record
+from gsd_core.journal.schema import MOVE_AWAY
 from gsd_core.journal.store import damage_reported
+from gsd_core.machine.facts import PlanEdited, Record, RunOpened, StepCompleted, StepReturned, typed
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -237,10 +237,10 @@ def changed_since_start(trust: ProjectTrust, facts: Sequence[Record]) -> tuple[W
 
     An agent may have written it since. *facts* are those of the run that is continued.
     """
-    openings = [fact.data for fact in facts if fact.kind == "run.opened" and "trusted" in fact.data]
+    openings = [trusted for fact in typed(facts, RunOpened) if (trusted := fact.data.trusted) is not None]
     if not openings:
         return ()
-    recorded = {digest for opening in openings for digest in cast("Mapping[str, str]", opening["trusted"])}
+    recorded = {digest for trusted in openings for digest in trusted}
     return tuple(want for want in trust.new if want.digest not in recorded)
 
 
@@ -350,7 +350,7 @@ def _foreign_journal(root: Path) -> Iterator[Want]:
                 return
             digest, last = journal.digest(), read_last_run(journal)
             with damage_reported(journal.path):
-                history = fold_history(History(), last.facts, structure)
+                history = fold_history(History(), last.facts)
                 answers = [item for item in journal.take_inbox() if item.kind == "answer"]
     except JournalError:
         return  # what reads it for its content reports it
@@ -384,16 +384,18 @@ def _written_plans(root: Path) -> frozenset[str]:
     with open_journal(root) as journal:
         if not is_own_journal(journal, root):
             return frozenset()
-        for fact in journal.events(kinds=["step.result", "step.completed", "plan.edited"]):
-            plans = fact.data.get("plans") or {"": fact.data.get("sha256", "")}
-            found |= set(map(str, cast("dict[str, object]", plans).values()))
+        found |= {fact.data.sha256 for fact in journal.facts(PlanEdited)}
+        found |= {
+            digest for fact in journal.facts(StepCompleted) for digest in (fact.data.plans or {}).values()
+        }
+        for fact in journal.facts(StepReturned):
+            found |= {*(fact.data.plans or {}).values()}
             # A run that is killed has its plan on disk before the step is recorded as completed.
-            if fact.kind == "step.result":
-                found |= {
-                    hashlib.sha256(safe_file(file["text"]).encode("utf-8", "replace")).hexdigest()
-                    for file in fact.data["result"].get("files", ())
-                    if file["path"].endswith("-PLAN.md")
-                }
+            found |= {
+                hashlib.sha256(safe_file(file["text"]).encode("utf-8", "replace")).hexdigest()
+                for file in fact.data.result.get("files", ())
+                if file["path"].endswith("-PLAN.md")
+            }
     return frozenset(found)
 
 

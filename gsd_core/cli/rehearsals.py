@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gsd_core.git import Git
 from gsd_core.git.history import made_by_others
+from gsd_core.machine.facts import RunOpened
 from gsd_core.sanitize import one_line
 from gsd_core.settings import RunSettings, Settings
 
@@ -50,8 +51,8 @@ def why_not_here(root: Path, idea: Path | None, settings: Settings) -> str:
 
 def _rehearsals(root: Path) -> frozenset[str]:
     """Return the ids of the runs that were rehearsals from the beginning."""
-    agents: dict[str, object] = {}
+    agents: dict[str, tuple[str, ...]] = {}
     with open_journal(root) as journal:
-        for fact in journal.events(kinds=["run.opened"]):
-            agents.setdefault(fact.run, fact.data.get("agent"))
-    return frozenset(run for run, agent in agents.items() if agent == [*REHEARSAL_AGENTS])
+        for fact in journal.facts(RunOpened):
+            agents.setdefault(fact.run, fact.data.agent)
+    return frozenset(run for run, agent in agents.items() if agent == REHEARSAL_AGENTS)

@@ -74,7 +74,6 @@ def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
 
 async def _collect(project: ProjectState, root: Path) -> Report:
     from gsd_core.git import Git
-    from gsd_core.journal.codec import structure
     from gsd_core.journal.store import damage_reported
     from gsd_core.planning.survey import read_planning
     from gsd_core.run.tracing import trace_all
@@ -85,7 +84,7 @@ async def _collect(project: ProjectState, root: Path) -> Report:
     from .project import journal_path, now
 
     with damage_reported(journal_path(root)):
-        summary = summarize(project.last_run.facts, structure)
+        summary = summarize(project.last_run.facts)
         status = status_of(project.state, project.history, project.holder, project.pending_answers)
     git = Git(root)
     planning = read_planning(root)

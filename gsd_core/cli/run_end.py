@@ -17,6 +17,7 @@ import click
 
 from gsd_core.errors import GsdError
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine.facts import AgentClosed, RunOpened, StepCompleted
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.ids import StepId
 from gsd_core.sanitize import one_line, safe_text
@@ -118,11 +119,10 @@ def _answers(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> d
     if not asked:
         return {}
     with open_journal(options.directory.resolve()) as journal:
-        closed = journal.events(run=end.run, kinds=["agent.closed"])
         return {
             fact.step: safe_text(str(value["text"]))
-            for fact in closed
-            if fact.step in asked and (value := fact.data.get("value"))
+            for fact in journal.facts(AgentClosed, run=end.run)
+            if fact.step in asked and (value := fact.data.value)
         }
 
 
@@ -132,14 +132,17 @@ def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> l
     root = options.directory.resolve()
     if asked:
         with open_journal(root) as journal:
-            for fact in journal.events(run=end.run, kinds=["run.opened", "step.completed"]):
-                if fact.kind == "run.opened":
-                    # An earlier process of the same command may have done some of them.
-                    found = {step: found.get(step, []) for step in fact.data.get("answered") or ()}
-                elif fact.step in asked:
-                    step, paths = StepId.parse(fact.step), fact.data.get("paths") or ()
-                    lines = result_lines(root, step, paths, unchanged=bool(fact.data.get("unchanged")))
-                    found[fact.step] = [*map(safe_text, lines)]
+            for fact in journal.facts(RunOpened, StepCompleted, run=end.run):
+                match fact.data:
+                    case RunOpened(answered=answered):
+                        # An earlier process of the same command may have done some of them.
+                        found = {step: found.get(step, []) for step in answered}
+                    case StepCompleted(paths=paths, unchanged=unchanged) if fact.step in asked:
+                        step = StepId.parse(fact.step)
+                        lines = result_lines(root, step, paths, unchanged=bool(unchanged))
+                        found[fact.step] = [*map(safe_text, lines)]
+                    case _:
+                        pass
     return [line for lines in found.values() for line in lines]
 
 
@@ -178,7 +181,6 @@ def read_finished(options: GlobalOptions) -> Finished | None:
     import asyncio
 
     from gsd_core.git import Git
-    from gsd_core.journal.codec import structure
     from gsd_core.planning.survey import read_planning
     from gsd_core.planning.traceability import count_verified
     from gsd_core.run.tracing import trace_all
@@ -203,7 +205,7 @@ def read_finished(options: GlobalOptions) -> Finished | None:
         }
         return Finished(
             project=project,
-            summary=summarize(project.last_run.facts, structure),
+            summary=summarize(project.last_run.facts),
             planning=planning,
             branch=branch,
             phases=(len(phases), sum(row.status == "completed" for row in phases)),

@@ -28,7 +28,7 @@ from .plugin_loading import Loaded, loaded_plugins
 from .run import verbosity_of, verbosity_options
 
 if TYPE_CHECKING:
-    from gsd_core.journal.schema import Record
+    from gsd_core.machine.facts import Record
     from gsd_core.model.event import Event
     from gsd_core.plugins.calling import Hooks
     from gsd_core.settings import Settings
@@ -184,12 +184,11 @@ class _Follower:
         return [*ended, *self._events(records)]
 
     def _events(self, records: list[Record]) -> Iterator[Event]:
-        from gsd_core.journal.codec import structure
         from gsd_core.machine.fold import fold
         from gsd_core.run.publishing import events_of
 
         for record in records:
-            self.state = fold(self.state, [record], structure)
+            self.state = fold(self.state, [record])
             yield from events_of(self.state, record)
 
     def _cut_off(self) -> list[Event]:

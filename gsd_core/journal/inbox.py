@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from gsd_core.codec import structure
 from gsd_core.errors import JournalError
 from gsd_core.model.question import Answer
 
-from .codec import structure
 from .confidential import without_secrets
 from .schema import InboxItem, open_to_write, to_json
 

@@ -19,6 +19,7 @@ import apsw
 import attrs
 
 from gsd_core.errors import JournalError, machine_error
+from gsd_core.machine.facts import Record
 
 Upcaster: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Turns a payload into one of the next version."""
@@ -75,24 +76,6 @@ MOVE_AWAY = (
     "move it away, with the -wal and -shm files beside it; "
     "the next run rebuilds its state from .planning/ and the commits"
 )
-
-
-@attrs.frozen(kw_only=True)
-class Record:
-    """One event; *seq* orders records and is a cursor: ``after=N`` means ``seq > N``.
-
-    *epoch* counts the processes that opened the run; *v* is the version of the payload *data*.
-    """
-
-    seq: int
-    run: str
-    epoch: int
-    at: datetime
-    kind: str
-    v: int
-    step: str
-    attempt: int
-    data: Mapping[str, Any]
 
 
 @attrs.frozen(kw_only=True)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from gsd_core.errors import Fenced, JournalError
+from gsd_core.machine.facts import KIND_OF, Record, Recorded, typed
 
 from .confidential import without_secrets
 from .schema import (
@@ -21,7 +22,6 @@ from .schema import (
     UPCASTERS,
     Database,
     InboxItem,
-    Record,
     Upcaster,
     from_json,
     open_to_read,
@@ -45,6 +45,7 @@ BATCH = 1000
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What code raises that reads a fact whose fields are missing, have other types, or are nested too deeply."""
 
+T = TypeVar("T")
 Row: TypeAlias = tuple[str, int, str, str, int, str, int, str]
 
 
@@ -241,6 +242,7 @@ class Journal:
         after: int = 0,
         *,
         run: str | None = None,
+        step: str | None = None,
         kinds: Collection[str] | None = None,
         facts_only: bool = False,
         since: datetime | None = None,
@@ -249,6 +251,9 @@ class Journal:
         where, values = "", list[Any]()
         if run is not None:
             where, values = " AND run = ?", [run]
+        if step is not None:
+            where += " AND step = ?"
+            values.append(step)
         if since is not None:
             # Times are text, in UTC.
             where += " AND at >= ?"
@@ -269,6 +274,12 @@ class Journal:
                     raise JournalError(message, hint=MOVE_AWAY) from error
                 yield record
             after = rows[-1][0]
+
+    def facts(
+        self, *kinds: type[T], run: str | None = None, step: str | None = None, after: int = 0
+    ) -> Iterator[Recorded[T]]:
+        """Yield the facts of these *kinds* with ``seq > after``, in order."""
+        return typed(self.events(after, run=run, step=step, kinds=[KIND_OF[kind] for kind in kinds]), *kinds)
 
     def last_seq(self) -> int:
         """Return the last committed ``seq``; 0 if there is none."""

@@ -5,23 +5,22 @@ Kinds without a function change nothing, so that journals of older and newer ver
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from attrs import evolve
 
+from gsd_core.machine.facts import Record, Recorded, typed
 from gsd_core.model.ids import VERIFY, StepId
-from gsd_core.model.question import Answer, Inquiry
+from gsd_core.model.question import Answer
 
+from . import facts
 from .claims import dependents
+from .facts import KIND_OF
 from .state import (
     LOST_IN_A_ROW,
     Allowance,
-    Claims,
     Closing,
-    Fact,
-    Failure,
     Options,
     QuestionRecord,
     Snapshot,
@@ -31,48 +30,46 @@ from .state import (
     inquiry_key,
 )
 
-Structure: TypeAlias = Callable[[Any, type[Any]], Any]
-Fold: TypeAlias = Callable[[State, Fact, Structure], State]
+Fold: TypeAlias = Callable[[State, Recorded[object], Any], State]
 
 
-def fold(state: State, facts: Iterable[Fact], structure: Structure) -> State:
-    """Return *state* after *facts*.
+def fold(state: State, records: Iterable[Record]) -> State:
+    """Return *state* after *records*.
 
-    Once the state belongs to a run, facts of other runs are skipped. *structure* makes values of
-    JSON data; it is the journal's codec.
+    Once the state belongs to a run, facts of other runs are skipped.
     """
-    for fact in facts:
-        handler = _HANDLERS.get(fact.kind)
-        if handler and (not state.run or fact.run == state.run):
-            state = evolve(handler(state, fact, structure), seq=fact.seq, last_at=fact.at)
+    fact: Recorded[object]
+    for fact in typed(records, *_HANDLERS):
+        if not state.run or fact.run == state.run:
+            handler = _HANDLERS[type(fact.data)]
+            state = evolve(handler(state, fact, fact.data), seq=fact.seq, last_at=fact.at)
     return state
 
 
 # Runs
 
 
-def _run_started(state: State, fact: Fact, _: Structure) -> State:
-    idea: Mapping[str, Any] = fact.data.get("idea") or {}
+def _run_started(_: State, fact: Recorded[object], data: facts.RunStarted) -> State:
     return State(
         run=fact.run,
-        idea=idea.get("sha256", ""),
-        idea_name=idea.get("name", ""),
+        idea=data.idea.sha256 if data.idea else "",
+        idea_name=data.idea.name if data.idea else "",
         started_at=fact.at,
-        journal_lost=bool(fact.data.get("journal_lost")),
-        milestone=fact.data.get("milestone", ""),
+        journal_lost=data.journal_lost,
+        milestone=data.milestone or "",
     )
 
 
-def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
+def _run_opened(state: State, fact: Recorded[object], data: facts.RunOpened) -> State:
     """Start over what failed, and forget a request to stop: that is what resuming a run means."""
-    options: Options = structure(fact.data.get("options") or {}, Options)
+    options = data.options
     return evolve(
         state,
         run=fact.run,
         epoch=fact.epoch,
         options=options,
         lifecycle=state.lifecycle if options.only_asked else options,
-        claims=structure(fact.data["claims"], Claims) if fact.data.get("claims") else None,
+        claims=data.claims,
         steps={
             key: _start_over(record, fact.seq) if _is_given_up(state, record) else record
             for key, record in state.steps.items()
@@ -83,7 +80,7 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
         exit=0,
         reason="",
         notes=(),
-        answered=tuple(fact.data.get("answered") or ()),
+        answered=data.answered,
         requested=(),
         aborted="",
         stop_asked=False,
@@ -92,13 +89,8 @@ def _run_opened(state: State, fact: Fact, structure: Structure) -> State:
     )
 
 
-def _run_closed(state: State, fact: Fact, _: Structure) -> State:
-    end = Closing(
-        outcome=fact.data["outcome"],
-        exit=fact.data["exit"],
-        reason=fact.data.get("reason", ""),
-        notes=tuple(fact.data.get("notes") or ()),
-    )
+def _run_closed(state: State, _: Recorded[object], data: facts.RunClosed) -> State:
+    end = Closing(outcome=data.outcome, exit=data.exit, reason=data.reason, notes=data.notes)
     if state.options.only_asked:
         # The lifecycle is where it was before, which may be nowhere.
         state = evolve(state, asked_end=end, options=state.lifecycle or Options())
@@ -115,25 +107,24 @@ def _closing(state: State) -> Closing | None:
     return Closing(outcome=state.closed, exit=state.exit, reason=state.reason, notes=state.notes)
 
 
-def _project_observed(state: State, fact: Fact, structure: Structure) -> State:
-    return evolve(state, seen=structure(fact.data, Snapshot))
+def _project_observed(state: State, _: Recorded[object], data: Snapshot) -> State:
+    return evolve(state, seen=data)
 
 
-def _control_asked(state: State, fact: Fact, _: Structure) -> State:
-    what = fact.data.get("what")
+def _control_asked(state: State, _: Recorded[object], data: facts.ControlAsked) -> State:
     return evolve(
         state,
-        stop_asked=what == "stop" or state.stop_asked,
-        pause_asked=what == "pause" or state.pause_asked,
+        stop_asked=data.what == "stop" or state.stop_asked,
+        pause_asked=data.what == "pause" or state.pause_asked,
     )
 
 
-def _step_asked(state: State, fact: Fact, _: Structure) -> State:
-    asked = {**state.asked, fact.step: fact.data.get("text", "")}
+def _step_asked(state: State, fact: Recorded[object], data: facts.StepAsked) -> State:
+    asked = {**state.asked, fact.step: data.text}
     return evolve(state, asked=asked, requested=(*state.requested, fact.step))
 
 
-def _step_withdrawn(state: State, fact: Fact, _: Structure) -> State:
+def _step_withdrawn(state: State, fact: Recorded[object], _: facts.StepWithdrawn) -> State:
     return evolve(state, asked={step: text for step, text in state.asked.items() if step != fact.step})
 
 
@@ -147,7 +138,7 @@ def _no_longer_asked(state: State, step: str) -> State:
 # Attempts
 
 
-def _attempt_started(state: State, fact: Fact, _: Structure) -> State:
+def _attempt_started(state: State, fact: Recorded[object], data: facts.AttemptStarted) -> State:
     record = state.steps.get(fact.step)
     if record is None:
         record = StepRecord(id=StepId.parse(fact.step), status="running", base=fact.seq)
@@ -159,74 +150,72 @@ def _attempt_started(state: State, fact: Fact, _: Structure) -> State:
         attempt=fact.attempt,
         epoch=fact.epoch,
         until=None,
-        for_gaps=bool(fact.data.get("for_gaps")),
+        for_gaps=data.for_gaps,
         started_at=record.started_at or fact.at,
         ended_at=None,
-        base_commit=record.base_commit or fact.data.get("base_commit") or "",
-        dirty_before=tuple(fact.data.get("dirty_before") or ()),
+        base_commit=record.base_commit or data.base_commit,
+        dirty_before=data.dirty_before,
     )
     return _with(state, record)
 
 
-def _attempt_lost(state: State, fact: Fact, _: Structure) -> State:
+def _attempt_lost(state: State, fact: Recorded[object], data: facts.AttemptLost) -> State:
     record = state.steps[fact.step]
-    if fact.data.get("questions"):
+    if data.questions:
         return _with(state, evolve(record, status="parked"))
     # A stop on request is not a crash.
-    counts = fact.data.get("why") != "stopped"
+    counts = data.why != "stopped"
     return _with(state, evolve(record, status="waiting", lost=record.lost + counts))
 
 
-def _attempt_failed(state: State, fact: Fact, structure: Structure) -> State:
-    failure = structure(fact.data["error"], Failure)
-    return _with(state, evolve(state.steps[fact.step], status="waiting", failure=failure, lost=0))
+def _attempt_failed(state: State, fact: Recorded[object], data: facts.AttemptFailed) -> State:
+    return _with(state, evolve(state.steps[fact.step], status="waiting", failure=data.error, lost=0))
 
 
-def _timer_set(state: State, fact: Fact, structure: Structure) -> State:
-    until: datetime = structure(fact.data["until"], datetime)
+def _timer_set(state: State, fact: Recorded[object], data: facts.TimerSet) -> State:
     # A wrapper may ask to wait before the first attempt.
     record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="waiting")
-    return _with(state, evolve(record, status="waiting", until=until))
+    return _with(state, evolve(record, status="waiting", until=data.until))
 
 
-def _timer_fired(state: State, fact: Fact, _: Structure) -> State:
+def _timer_fired(state: State, fact: Recorded[object], _: facts.TimerFired) -> State:
     return _with(state, evolve(state.steps[fact.step], until=None))
 
 
-def _made_progress(state: State, fact: Fact, _: Structure) -> State:
+def _made_progress(state: State, fact: Recorded[object], _: facts.TaskCommitted | facts.AgentClosed) -> State:
     """Reset the count of lost attempts: it is for attempts without any progress in between."""
     record = state.steps.get(fact.step)
     return _with(state, evolve(record, lost=0)) if record else state
 
 
-def _agent_closed(state: State, fact: Fact, structure: Structure) -> State:
-    return state if fact.data.get("ended") == "lost" else _made_progress(state, fact, structure)
+def _agent_closed(state: State, fact: Recorded[object], data: facts.AgentClosed) -> State:
+    return state if data.ended == "lost" else _made_progress(state, fact, data)
 
 
 # Steps
 
 
-def _step_result(state: State, fact: Fact, _: Structure) -> State:
+def _step_returned(state: State, fact: Recorded[object], data: facts.StepReturned) -> State:
     record = evolve(
         state.steps[fact.step],
         status="result",
         result=fact.seq,
         lost=0,
-        gaps=tuple(fact.data.get("gaps") or ()),
-        failed_detectors=tuple(fact.data.get("failed_detectors") or ()),
-        passed=not (fact.data.get("gaps") or fact.data.get("failed_detectors")),
+        gaps=data.gaps or (),
+        failed_detectors=data.failed_detectors or (),
+        passed=not (data.gaps or data.failed_detectors),
     )
     return _with(state, record)
 
 
-def _step_completed(state: State, fact: Fact, _: Structure) -> State:
+def _step_completed(state: State, fact: Recorded[object], data: facts.StepCompleted) -> State:
     record = state.steps[fact.step]
     record = evolve(
         record, status="completed", completed=record.completed + 1, ended_at=fact.at, lost=0, failure=None
     )
     state = _no_longer_asked(_with(state, record), fact.step)
-    if plans := fact.data.get("plans"):
-        state = evolve(state, plan_digests={**state.plan_digests, **plans})
+    if data.plans:
+        state = evolve(state, plan_digests={**state.plan_digests, **data.plans})
     if record.id.kind != VERIFY:
         return state
     phase = state.seen.phase(record.id.phase) if state.seen else None
@@ -234,23 +223,22 @@ def _step_completed(state: State, fact: Fact, _: Structure) -> State:
     return evolve(state, verified={**state.verified, record.id.phase: covered})
 
 
-def _plan_edited(state: State, fact: Fact, _: Structure) -> State:
-    digests = {**state.plan_digests, fact.data["path"]: fact.data["sha256"]}
-    edited = tuple(dict.fromkeys([*state.edited_plans, fact.data["plan"]]))
+def _plan_edited(state: State, _: Recorded[object], data: facts.PlanEdited) -> State:
+    digests = {**state.plan_digests, data.path: data.sha256}
+    edited = tuple(dict.fromkeys([*state.edited_plans, data.plan]))
     return evolve(state, plan_digests=digests, edited_plans=edited)
 
 
-def _step_failed(state: State, fact: Fact, structure: Structure) -> State:
-    failure = structure(fact.data["error"], Failure)
+def _step_failed(state: State, fact: Recorded[object], data: facts.StepFailed) -> State:
     # A wrapper may fail before the first attempt.
     record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="failed")
-    return _with(state, evolve(record, status="failed", failure=failure, until=None, ended_at=fact.at))
+    return _with(state, evolve(record, status="failed", failure=data.error, until=None, ended_at=fact.at))
 
 
-def _step_skipped(state: State, fact: Fact, _: Structure) -> State:
+def _step_skipped(state: State, fact: Recorded[object], data: facts.StepSkipped) -> State:
     step = StepId.parse(fact.step)
     record = state.steps.get(fact.step) or StepRecord(id=step, status="skipped")
-    skipped = [step.phase, *(fact.data.get("dependents") or ())]
+    skipped = [step.phase, *data.dependents]
     state = _with(state, evolve(record, status="skipped", ended_at=fact.at))
     return evolve(state, skipped=tuple(dict.fromkeys([*state.skipped, *skipped])))
 
@@ -258,14 +246,13 @@ def _step_skipped(state: State, fact: Fact, _: Structure) -> State:
 # Questions
 
 
-def _question_asked(state: State, fact: Fact, structure: Structure) -> State:
-    inquiry: Inquiry = structure(fact.data["inquiry"], Inquiry)
-    record = QuestionRecord(inquiry=inquiry, key=fact.data.get("occasion", ""), at=fact.at)
-    return evolve(state, inquiries={**state.inquiries, inquiry_key(inquiry): record})
+def _question_asked(state: State, fact: Recorded[object], data: facts.QuestionAsked) -> State:
+    record = QuestionRecord(inquiry=data.inquiry, key=data.occasion, at=fact.at)
+    return evolve(state, inquiries={**state.inquiries, inquiry_key(data.inquiry): record})
 
 
-def _question_answered(state: State, fact: Fact, structure: Structure) -> State:
-    answer: Answer = structure(fact.data["answer"], Answer)
+def _question_answered(state: State, fact: Recorded[object], data: facts.QuestionAnswered) -> State:
+    answer = data.answer
     for key, record in state.inquiries.items():
         if any(question.id == answer.question for question in record.inquiry.questions):
             record = evolve(record, answers={**record.answers, answer.question: answer})
@@ -275,12 +262,11 @@ def _question_answered(state: State, fact: Fact, structure: Structure) -> State:
     return state
 
 
-def _question_withdrawn(state: State, fact: Fact, _: Structure) -> State:
-    key = fact.data["key"]
-    if key not in state.inquiries:
+def _question_withdrawn(state: State, _: Recorded[object], data: facts.QuestionWithdrawn) -> State:
+    if data.key not in state.inquiries:
         return state
-    withdrawn = evolve(state.inquiries[key], withdrawn=True)
-    return evolve(state, inquiries={**state.inquiries, key: withdrawn})
+    withdrawn = evolve(state.inquiries[data.key], withdrawn=True)
+    return evolve(state, inquiries={**state.inquiries, data.key: withdrawn})
 
 
 def _decide(state: State, step: str, answer: Answer, seq: int) -> State:
@@ -363,29 +349,29 @@ def _with(state: State, record: StepRecord) -> State:
 
 
 # "attempt.declared" is missing on purpose: only old journals have it, and it decided nothing.
-_HANDLERS: dict[str, Fold] = {
-    "run.started": _run_started,
-    "run.opened": _run_opened,
-    "run.closed": _run_closed,
-    "project.observed": _project_observed,
-    "control.asked": _control_asked,
-    "step.asked": _step_asked,
-    "step.withdrawn": _step_withdrawn,
-    "attempt.started": _attempt_started,
-    "attempt.lost": _attempt_lost,
-    "attempt.failed": _attempt_failed,
-    "timer.set": _timer_set,
-    "timer.fired": _timer_fired,
-    "task.committed": _made_progress,
-    "agent.closed": _agent_closed,
-    "step.result": _step_result,
-    "step.completed": _step_completed,
-    "plan.edited": _plan_edited,
-    "step.failed": _step_failed,
-    "step.skipped": _step_skipped,
-    "question.asked": _question_asked,
-    "question.answered": _question_answered,
-    "question.withdrawn": _question_withdrawn,
+_HANDLERS: dict[type[object], Fold] = {
+    facts.RunStarted: _run_started,
+    facts.RunOpened: _run_opened,
+    facts.RunClosed: _run_closed,
+    Snapshot: _project_observed,
+    facts.ControlAsked: _control_asked,
+    facts.StepAsked: _step_asked,
+    facts.StepWithdrawn: _step_withdrawn,
+    facts.AttemptStarted: _attempt_started,
+    facts.AttemptLost: _attempt_lost,
+    facts.AttemptFailed: _attempt_failed,
+    facts.TimerSet: _timer_set,
+    facts.TimerFired: _timer_fired,
+    facts.TaskCommitted: _made_progress,
+    facts.AgentClosed: _agent_closed,
+    facts.StepReturned: _step_returned,
+    facts.StepCompleted: _step_completed,
+    facts.PlanEdited: _plan_edited,
+    facts.StepFailed: _step_failed,
+    facts.StepSkipped: _step_skipped,
+    facts.QuestionAsked: _question_asked,
+    facts.QuestionAnswered: _question_answered,
+    facts.QuestionWithdrawn: _question_withdrawn,
 }
-FACT_KINDS: frozenset[str] = frozenset(_HANDLERS)
+FACT_KINDS: frozenset[str] = frozenset(KIND_OF[kind] for kind in _HANDLERS)
 """The kinds of facts that the state of a run is derived from."""

@@ -6,18 +6,16 @@ settled by ``agent.closed``. All of it comes from facts, so a process that resum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 
+from gsd_core.machine.facts import AgentActivity, AgentClosed, AgentOpened, Record, typed
 from gsd_core.model.ids import StepId
 from gsd_core.model.usage import Amount, Scope, Spend, Unit, Usage
-
-from .fold import Structure
-from .state import Fact
 
 CallId: TypeAlias = tuple[str, int, datetime]
 """A call's run, and the number and time of its first fact: the same in a copy of its journal."""
@@ -56,10 +54,8 @@ class Ledger:
 
     *turn* is what a turn has used at most so far, on average over a call: what a call without a limit of its
     own may use before that is known the next time. *unknown* are the units that a call has not reported.
-    *structure* makes values of JSON data; it is the journal's codec.
     """
 
-    structure: Structure
     calls: dict[CallId, Call] = attrs.field(factory=dict[CallId, Call])
     turn: Amount = Amount(turns=1)
     unknown: frozenset[Unit] = frozenset()
@@ -68,37 +64,31 @@ class Ledger:
         factory=dict[tuple[str, str, str], CallId], init=False
     )
 
-    def add(self, facts: Iterable[Fact]) -> Ledger:
+    def add(self, facts: Iterable[Record]) -> Ledger:
         """Count what *facts* say about agent calls: begins, turns and ends; return the ledger."""
-        for fact in facts:
-            if fact.kind not in (*CALL_KINDS, "agent.activity"):
-                continue
-            data, id_ = fact.data, (fact.run, fact.seq, fact.at)
-            place = fact.run, fact.step, str(data.get("key") or "")
-            if fact.kind == "agent.opened":
-                self.open_ids[place] = id_
-                model, limit = str(data.get("model") or "") or UNKNOWN_MODEL, data.get("reserved")
-                reserved = Decimal(limit) if limit else None
-                call = Call(run=fact.run, at=fact.at, step=fact.step, key=place[2], model=model, is_open=True)
-                self.calls[id_] = attrs.evolve(call, reserved=reserved)
-                continue
-            used: Usage = self.structure(data.get("usage") or {}, Usage)
-            id_ = self.open_ids.get(place, id_)
-            call = self.calls.get(id_) or Call(run=fact.run, at=fact.at, step=fact.step, key=place[2])
-            if fact.kind == "agent.closed":
-                self.open_ids.pop(place, None)
-                answer: Mapping[str, Any] = data.get("value") or {}
-                model = str(answer.get("model") or "") or call.model
-                call = attrs.evolve(call, at=fact.at, usage=used, model=model, is_open=False)
-                # One that failed before its first turn need not have cost anything.
-                if used != Usage() or data.get("ended") not in ("failed", "lost"):
-                    self.unknown_calls += used.basis == "unknown" or used.dollars is None
-                    self._learn(used, used)
-            elif call.is_open and used != Usage():
-                call = attrs.evolve(call, at=fact.at, usage=call.usage + used)
-                self._learn(call.usage, used)
-            else:
-                continue
+        for fact in typed(facts, AgentOpened, AgentActivity, AgentClosed):
+            data: AgentOpened | AgentActivity | AgentClosed = cast("Any", fact.data)
+            place = fact.run, fact.step, data.key
+            id_ = self.open_ids.get(place, (fact.run, fact.seq, fact.at))
+            call = self.calls.get(id_) or Call(run=fact.run, at=fact.at, step=fact.step, key=data.key)
+            match data:
+                case AgentOpened(model=model, reserved=reserved):
+                    id_ = self.open_ids[place] = fact.run, fact.seq, fact.at
+                    call = Call(run=fact.run, at=fact.at, step=fact.step, key=data.key, is_open=True)
+                    call = attrs.evolve(call, model=model or UNKNOWN_MODEL, reserved=reserved or None)
+                case AgentClosed(usage=used, value=value, ended=ended):
+                    self.open_ids.pop(place, None)
+                    model = str((value or {}).get("model") or "") or call.model
+                    call = attrs.evolve(call, at=fact.at, usage=used, model=model, is_open=False)
+                    # One that failed before its first turn need not have cost anything.
+                    if used != Usage() or ended not in ("failed", "lost"):
+                        self.unknown_calls += used.basis == "unknown" or used.dollars is None
+                        self._learn(used, used)
+                case AgentActivity(usage=Usage() as used) if call.is_open and used != Usage():
+                    call = attrs.evolve(call, at=fact.at, usage=call.usage + used)
+                    self._learn(call.usage, used)
+                case _:
+                    continue
             self.calls[id_] = call
         return self
 
@@ -126,7 +116,7 @@ class Ledger:
         impossible to keep. A call that was lost counts as soon as the run has recorded what it used.
         """
         calls = {id_: call for id_, call in self.calls.items() if not call.is_open}
-        return Ledger(self.structure, calls, self.turn, unknown_calls=self.unknown_calls)
+        return Ledger(calls, self.turn, unknown_calls=self.unknown_calls)
 
     def used(self, scope: Scope = "run", step: str = "") -> Amount:
         """Return what the calls have used, those in progress too; for ``phase``, in the phase of *step*."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -19,27 +19,6 @@ LOST_IN_A_ROW = 3
 
 Otherwise a step that kills its process would be started, and paid for, again and again.
 """
-
-
-class Fact(Protocol):
-    """A fact as the journal stores it; the machine does not import the journal."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def run(self) -> str: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def at(self) -> datetime: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def step(self) -> str: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def data(self) -> Mapping[str, Any]: ...
 
 
 @attrs.frozen(kw_only=True)
@@ -130,12 +109,13 @@ class Options:
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """Why an attempt failed: the error's class, message and hint, and when to try again."""
+    """Why an attempt failed: the error's class, message and hint, when to try again, and the plugin."""
 
     kind: str
     message: str
     hint: str = ""
     until: datetime | None = None
+    plugin: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -17,8 +17,8 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import pluggy
 
 from gsd_core import hookspecs
+from gsd_core.codec import structure, unstructure
 from gsd_core.hook_markers import stability_of
-from gsd_core.journal.codec import structure, unstructure
 
 from .isolation import describe
 

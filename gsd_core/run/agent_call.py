@@ -21,14 +21,14 @@ from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
 
+from gsd_core.codec import structure, unstructure
 from gsd_core.errors import ConfigError, Exhausted, Permanent, PluginError, RejectedAnswer
 from gsd_core.hookspecs import gsd_check_budget, gsd_run_agent
-from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import AgentActivity, AgentClosed, AgentOpened, AgentProcess, AgentUsed
 from gsd_core.model.agent import (
     Activity,
     AgentResult,
@@ -149,16 +149,10 @@ class AgentCall:
         with in_core():
             self.timeouts.beat()
             text = clip(safe_text(activity.text), MAX_ACTIVITY_LENGTH)
-            data: dict[str, Any] = {
-                "key": self.key,
-                "kind": activity.kind,
-                "tool": activity.tool,
-                "text": text,
-            }
             if usage is not None:
                 self.used = self.used + usage
-                data["usage"] = unstructure(usage)
-            self.run.note(data, step=self.step, attempt=self.attempt)
+            note = AgentActivity(key=self.key, kind=activity.kind, tool=activity.tool, text=text, usage=usage)
+            self.run.note(note, step=self.step, attempt=self.attempt)
         if usage is not None:
             await self._while_agent_waits(_check_budget(self.run, self.step, key=self.key))
 
@@ -197,8 +191,8 @@ class AgentCall:
 
     def started(self, pid: int) -> None:
         """See :class:`gsd_core.AgentHost`."""
-        data = {"key": self.key, "pid": pid, "start": start_time(pid)}
-        self.run.record("agent.process", data, step=self.step, attempt=self.attempt)
+        process = AgentProcess(key=self.key, pid=pid, start=start_time(pid))
+        self.run.record(process, step=self.step, attempt=self.attempt)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -238,8 +232,7 @@ class AgentCall:
             return
         self.tools.append(use)
         if not self.task.writable:
-            data = {"key": self.key, "use": unstructure(use)}
-            self.run.record("agent.used", data, step=self.step, attempt=self.attempt)
+            self.run.record(AgentUsed(key=self.key, use=use), step=self.step, attempt=self.attempt)
 
     async def _while_agent_waits(self, work: Awaitable[T]) -> T:
         """Return the result of *work* with the timeouts paused; its failure ends the whole call.
@@ -279,7 +272,8 @@ async def run_agent(call: AgentCall) -> AgentResult:
     value: Any = None
     known, told = _recorded_answer(call), False
     # Counted in the journal: a judge that complains only so often has to take the same answer again.
-    sent_back = sum(bool(f.data.get("value")) for f in _recorded_exchanges(call)) - (known is not None)
+    given = sum(isinstance(each, AgentClosed) and bool(each.value) for each in _recorded_exchanges(call))
+    sent_back = given - (known is not None)
     for conversation in _conversations(call):
         task = attrs.evolve(call.task, conversation=conversation, run=call.run.id)
         task = attrs.evolve(task, prompt=_with_answers(call, task))
@@ -303,35 +297,34 @@ async def run_agent(call: AgentCall) -> AgentResult:
 def _recorded_answer(call: AgentCall) -> AgentResult | None:
     """Return the last answer under the call's key, unless the agent was asked again after it."""
     last = next(reversed(_recorded_exchanges(call)), None)
-    value = last.data.get("value") if last and last.kind == "agent.closed" else None
+    value = last.value if isinstance(last, AgentClosed) else None
     return structure(value, AgentResult) if value else None
 
 
-def _recorded_exchanges(call: AgentCall) -> list[Record]:
+def _recorded_exchanges(call: AgentCall) -> list[AgentOpened | AgentClosed]:
     # Not those before the step's last failure: a step that is retried starts from scratch.
     base = call.run.step(call.step).base
-    facts = call.run.journal.events(after=base, run=call.run.id, kinds=["agent.opened", "agent.closed"])
-    return [fact for fact in facts if fact.step == call.step and fact.data["key"] == call.key]
+    facts = call.run.facts(AgentOpened, AgentClosed, step=call.step, after=base)
+    found: list[AgentOpened | AgentClosed] = [cast("Any", fact.data) for fact in facts]
+    return [each for each in found if each.key == call.key]
 
 
 def _recorded_tools(call: AgentCall, conversation: Conversation) -> list[ToolRecord]:
     """Return the tools that were used in *conversation* so far, in this process or an earlier one."""
     # By conversation, not by key: a revision continues the conversation of another key.
     base = call.run.step(call.step).base
-    kinds = ["agent.opened", "agent.used", "agent.closed"]
     found: dict[ToolRecord, None] = {}
     open_in: dict[str, str] = {}
-    for fact in call.run.journal.events(after=base, run=call.run.id, kinds=kinds):
-        if fact.step != call.step:
-            continue
-        if fact.kind == "agent.opened":
-            open_in[fact.data["key"]] = fact.data["conversation"]["id"]
-        elif open_in.get(fact.data["key"]) != conversation.id:
-            continue
-        elif fact.kind == "agent.used":
-            found[structure(fact.data["use"], ToolRecord)] = None
-        elif fact.data.get("value"):
-            found |= dict.fromkeys(structure(fact.data["value"], AgentResult).uses)
+    for fact in call.run.facts(AgentOpened, AgentUsed, AgentClosed, step=call.step, after=base):
+        match fact.data:
+            case AgentOpened(key=key, conversation=Conversation(id=id_)):
+                open_in[key] = id_
+            case AgentUsed(key=key, use=use) if open_in.get(key) == conversation.id:
+                found[use] = None
+            case AgentClosed(key=key, value=value) if value and open_in.get(key) == conversation.id:
+                found |= dict.fromkeys(structure(value, AgentResult).uses)
+            case _:
+                pass
     return list(found)
 
 
@@ -344,9 +337,9 @@ def _conversations(call: AgentCall) -> Iterator[Conversation]:
     if call.task.conversation is not None:
         yield call.task.conversation
         return
-    opened = [fact for fact in _recorded_exchanges(call) if fact.kind == "agent.opened"]
-    if opened:
-        yield attrs.evolve(structure(opened[-1].data["conversation"], Conversation), resume=True)
+    opened = [each.conversation for each in _recorded_exchanges(call) if isinstance(each, AgentOpened)]
+    if opened and opened[-1]:
+        yield attrs.evolve(opened[-1], resume=True)
     else:
         yield _new_conversation(call.task)
     yield _new_conversation(call.task)
@@ -517,20 +510,19 @@ def _lowest(limits: Iterable[N | None]) -> N | None:
 
 def _record_opened(call: AgentCall, task: AgentTask) -> None:
     reserved = task.limits.dollars
-    data = {
-        "key": call.key,
-        "conversation": unstructure(task.conversation),
-        "model": task.model,
-        "role": task.role,
-        "prompt_sha256": hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest(),
-        "reserved": str(reserved) if reserved else None,
-        **({"owns_planning": True} if task.owns_planning else {}),
-    }
-    call.run.record("agent.opened", data, step=call.step, attempt=call.attempt)
+    opened = AgentOpened(
+        key=call.key,
+        conversation=task.conversation,
+        model=task.model,
+        role=task.role,
+        prompt_sha256=hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest(),
+        reserved=reserved or None,
+        owns_planning=task.owns_planning or None,
+    )
+    call.run.record(opened, step=call.step, attempt=call.attempt)
 
 
 def _record_closed(call: AgentCall, ended: str, usage: Usage, value: AgentResult | None = None) -> None:
-    data = {"key": call.key, "ended": ended, "usage": unstructure(usage)}
-    if value is not None:
-        data["value"] = unstructure(value)
-    call.run.record("agent.closed", data, step=call.step, attempt=call.attempt)
+    answer = None if value is None else unstructure(value)
+    closed = AgentClosed(key=call.key, ended=ended, usage=usage, value=answer)
+    call.run.record(closed, step=call.step, attempt=call.attempt)

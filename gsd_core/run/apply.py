@@ -11,10 +11,11 @@ import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
+from gsd_core.codec import structure
 from gsd_core.errors import GsdError, Permanent, PlanningError
 from gsd_core.files import inode_below, kind_below, read_below
 from gsd_core.git import GitError
-from gsd_core.journal.codec import structure
+from gsd_core.machine.facts import LandingFailed, StepCompleted, StepFailed, StepReturned
 from gsd_core.model.ids import StepId, normal_phase
 from gsd_core.model.step import FileMove, StepResult
 from gsd_core.planning.changes import (
@@ -71,8 +72,8 @@ async def apply_result(run: Run, step: str) -> None:
     written fails the step.
     """
     record = run.step(step)
-    fact = next(run.journal.events(after=record.result - 1, run=run.id))
-    result = structure(fact.data["result"], StepResult)
+    returned = next(run.facts(StepReturned, after=record.result - 1)).data
+    result = structure(returned.result, StepResult)
     try:
         await _save_removed(run, step, result)
         written = _write(run, result)
@@ -81,24 +82,27 @@ async def apply_result(run: Run, step: str) -> None:
         tagged = await _tag(run, commit, result)
     except (GitError, OSError) as exc:
         error = resumable(run, exc)
-        run.record("landing.failed", {"error": failure(error)}, step=step, attempt=record.attempt)
+        run.record(LandingFailed(error=failure(error)), step=step, attempt=record.attempt)
         raise error from exc
     except GsdError as exc:
-        tries = list(run.journal.events(after=record.result, run=run.id, kinds=["landing.failed"]))
+        tries = list(run.facts(LandingFailed, after=record.result))
         if isinstance(exc, PlanningError) and len(tries) < MAX_LANDINGS - 1:
-            run.record("landing.failed", {"error": failure(exc)}, step=step, attempt=record.attempt)
+            run.record(LandingFailed(error=failure(exc)), step=step, attempt=record.attempt)
             raise
-        run.record("step.failed", {"error": failure(exc)}, step=step, attempt=record.attempt)
+        run.record(StepFailed(error=failure(exc)), step=step, attempt=record.attempt)
         return
     # The snapshot first: folding a completed verification takes from it which plans were covered.
     await observe(run)
-    data = {"commit": commit, "subject": result.subject, "gaps": fact.data.get("gaps"), "paths": written}
-    if paths and not commit:
-        data["unchanged"] = True
-    data["plans"] = plan_digests(run.planning, written)
-    if result.tag:
-        data["tag"] = result.tag.name if tagged else ""
-    run.record("step.completed", data, step=step, attempt=record.attempt)
+    completed = StepCompleted(
+        commit=commit,
+        subject=result.subject,
+        gaps=returned.gaps,
+        paths=tuple(written),
+        unchanged=True if paths and not commit else None,
+        plans=plan_digests(run.planning, written),
+        tag=None if not result.tag else result.tag.name if tagged else "",
+    )
+    run.record(completed, step=step, attempt=record.attempt)
 
 
 def _write(run: Run, result: StepResult) -> list[str]:

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from gsd_core.errors import ConfigError, ProjectError
 from gsd_core.git import GitError
+from gsd_core.machine.facts import BranchChosen, BranchSwitched
 from gsd_core.model.ids import StepId, padded, slug
 from gsd_core.planning.config import CONFIG, get
 
@@ -52,9 +53,9 @@ async def enter_branch(run: Run, step: StepId) -> bool:
     target = await _target(run, name)
     if target is None:
         return False
-    data = {"branch": name, "from": run.branch or "", "start": target.start}
+    before = run.branch or ""
     # Before the switch: a process that resumes the run after a kill accepts both branches.
-    run.record("branch.chosen", data)
+    run.record(BranchChosen(branch=name, from_=before, start=target.start))
     try:
         if target.start:
             await run.git.start_branch(name, target.start)
@@ -64,7 +65,7 @@ async def enter_branch(run: Run, step: StepId) -> bool:
         hint = error.hint or "commit or stash what is in the way, or rename the branch that is; then resume"
         raise ProjectError(f"cannot switch to branch {name!r}: {error.output or error}", hint=hint) from error
     run.branch = await run.git.branch()
-    run.record("branch.switched", data)
+    run.record(BranchSwitched(branch=name, from_=before, start=target.start))
     return True
 
 
@@ -124,8 +125,7 @@ async def _target(run: Run, name: str) -> _Target | None:
             f"branch {name!r} and the current branch {run.branch!r} have different commits",
             hint=f"merge one into the other, or rename {name!r}; then resume",
         )
-    kinds = ["branch.switched"]
-    if any(fact.data["branch"] == name for fact in run.journal.events(run=run.id, kinds=kinds)):
+    if any(fact.data.branch == name for fact in run.facts(BranchSwitched)):
         # A phase is worked on once more after later ones: their commits do not belong on its branch.
         return None
     return _Target(name=name, start=head)

@@ -16,8 +16,8 @@ from typing import Any
 
 import attrs
 
+from gsd_core.codec import unstructure
 from gsd_core.errors import PluginError, PluginRefused, StepError
-from gsd_core.journal.codec import unstructure
 from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.step import Accept, Functions
 from gsd_core.plugins.call_group import CallGroup

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gsd_core.files import remove_below
-from gsd_core.journal.codec import structure, unstructure
+from gsd_core.machine.facts import AttemptFailed, StepCompleted, TaskDeferred
 from gsd_core.model.step import DeferredTask, StepRequest
 from gsd_core.planning.model import Task
 from gsd_core.sanitize import clip, redact, safe_text
@@ -41,29 +41,25 @@ async def defer_task(
     # A crash before the fact repeats all of it: what was taken back is no change any more.
     for path in await run.git.take_back(taken):
         remove_below(run.root, path)
-    deferred = DeferredTask(
+    deferred = TaskDeferred(
+        plan=step.plan.id,
         task=task.number,
         name=safe_text(task.name, multiline=False),
         reason=clip(redact(safe_text(reason)), MAX_REASON),
         ref=ref,
         paths=taken,
     )
-    data = {"plan": step.plan.id, **unstructure(deferred)}
-    run.record("task.deferred", data, step=step.id, attempt=step.attempt)
+    run.record(deferred, step=step.id, attempt=step.attempt)
     return deferred
 
 
 def deferred_tasks(run: Run, step: StepRequest) -> tuple[DeferredTask, ...]:
     """Return the tasks of the step's plan that were deferred since an attempt last failed or completed."""
     found: dict[int, DeferredTask] = {}
-    kinds = ["task.deferred", "attempt.failed", "step.completed"]
-    for fact in run.journal.events(run=run.id, kinds=kinds):
-        if fact.step != step.id:
-            continue
-        if fact.kind != "task.deferred":
+    for fact in run.facts(TaskDeferred, AttemptFailed, StepCompleted, step=step.id):
+        if not isinstance(fact.data, TaskDeferred):
             # Whoever repeats the step wants the whole plan.
             found.clear()
-        elif step.plan is not None and fact.data["plan"] == step.plan.id:
-            deferred = structure(fact.data, DeferredTask)
-            found[deferred.task] = deferred
+        elif step.plan is not None and fact.data.plan == step.plan.id:
+            found[fact.data.task] = fact.data
     return tuple(found.values())

@@ -20,12 +20,13 @@ from pathlib import Path
 
 import attrs
 
+from gsd_core.codec import structure, unstructure
 from gsd_core.errors import JournalError, PlanningError, ProjectError, machine_error
 from gsd_core.files import read_below, write_below
 from gsd_core.git import Git
 from gsd_core.git.history import EDIT
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import InboxItem
+from gsd_core.machine.facts import PhaseAdded, TodoEdited
 from gsd_core.machine.state import State
 from gsd_core.model.ids import EXECUTE, PLAN, StepId
 from gsd_core.planning.edits import Edit, apply_edit, has_begun
@@ -235,11 +236,13 @@ async def _do_request(run: Run, item: InboxItem) -> None:
     except PlanningError as exc:
         forget(directory)
         error = str(exc)
-    data = {"by": item.by, "error": error}
     about = done.edit.about if done else {}
+    fact: TodoEdited | PhaseAdded
     if item.kind == "todo":
-        data |= {"todo": about.get("id", ""), "what": "done" if item.data.get("done") else "added"}
-        run.record("todo.edited", data, consumes=[item.id])
+        what = "done" if item.data.get("done") else "added"
+        fact = TodoEdited(by=item.by, error=error, todo=about.get("id", ""), what=what)
     else:
-        data |= {"name": asked["name"], "after": asked["after"], "phase": about.get("phase", "")}
-        run.record("phase.added", {**data, "commit": done.commit if done else ""}, consumes=[item.id])
+        commit, name, after = done.commit if done else "", asked["name"], asked["after"]
+        phase = about.get("phase", "")
+        fact = PhaseAdded(by=item.by, error=error, name=name, after=after, phase=phase, commit=commit)
+    run.record(fact, consumes=[item.id])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.due import End, Start
+from gsd_core.machine.facts import QuestionWithdrawn
 from gsd_core.machine.state import inquiry_key
 from gsd_core.model.ids import INIT
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
@@ -55,7 +56,7 @@ async def confirm(run: Run, item: Start) -> End | None:
         return None
     # The question is asked again when the run is resumed.
     record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
-    run.record("question.withdrawn", {"key": inquiry_key(record.inquiry)}, step=step)
+    run.record(QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=step)
     return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=f"stopped before {step}, as answered")
 
 

@@ -27,9 +27,10 @@ from pathlib import Path
 
 import attrs
 
+from gsd_core.codec import structure, unstructure
 from gsd_core.errors import Interference, Permanent
-from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
+from gsd_core.machine import facts
+from gsd_core.machine.facts import Record, typed
 from gsd_core.model.sandbox import Place
 from gsd_core.sanitize import one_line
 
@@ -93,16 +94,15 @@ def record_confinement(run: Run, *, step: str, attempt: int) -> None:
     if this process is killed, the next one decides by it whether a change was a person's.
     """
     confined = [each for inside in run.guards if (each := inside()) and each.home is not None]
-    places = [
-        [
-            {"path": str(place.path), "writable": place.writable and place.source == place.path}
-            for place in each
-        ]
-        for each in (one.places for one in confined)
-    ]
+    places = tuple(
+        tuple(
+            facts.Mounted(path=str(place.path), writable=place.writable and place.source == place.path)
+            for place in one.places
+        )
+        for one in confined
+    )
     if len(run.guards) > 1 or places:
-        data = {"calls": len(run.guards), "places": places}
-        run.record("guard.confined", data, step=step, attempt=attempt)
+        run.record(facts.GuardConfined(calls=len(run.guards), places=places), step=step, attempt=attempt)
 
 
 async def _to_its_end(run: Run, step: str, attempt: int) -> tuple[str, ...]:
@@ -128,8 +128,7 @@ async def check_seal(run: Run, *, step: str, attempt: int) -> tuple[str, ...]:
 async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     assert run.sealer is not None
     assert run.seal is not None
-    facts = run.journal.events(run=run.id, kinds=["task.committed"])
-    known = [commit for fact in facts if (commit := fact.data.get("commit"))]
+    known = [fact.data.commit for fact in run.facts(facts.TaskCommitted) if fact.data.commit]
     owned = run.owners > 0
     compare = partial(run.sealer.compare, run.seal, known, accepted=_protected(run), owned=owned)
     changes = await run.git.call(compare)
@@ -157,8 +156,8 @@ def _protected(run: Run) -> Callable[[Path], bool]:
 
 
 def _record_accepted(run: Run, changes: Changes, step: str, attempt: int, *, owned: bool) -> None:
-    listed = [one_line(path, MAX_LENGTH) for path in sorted(changes.edited)[:MAX_LISTED]]
-    run.record("guard.accepted", {"paths": listed, "owned": owned}, step=step, attempt=attempt)
+    listed = tuple(one_line(path, MAX_LENGTH) for path in sorted(changes.edited)[:MAX_LISTED])
+    run.record(facts.GuardAccepted(paths=listed, owned=owned), step=step, attempt=attempt)
 
 
 def _with_edits(seal: Seal, changes: Changes) -> dict[str, Mark]:
@@ -173,14 +172,14 @@ async def _undo(
     assert run.sealer is not None
     name = f"{run.id}-{step.replace('/', '-') or 'start'}-{attempt}-changed"
     kept = await run.git.call(partial(run.sealer.save, name, changes))
-    data = {
-        "what": [one_line(difference.what, MAX_LENGTH) for difference in changes.differences],
-        "mild": all(difference.mild for difference in changes.differences),
-        "kept": kept,
-    }
-    run.record("guard.found", data, step=step, attempt=attempt)
+    found = facts.GuardFound(
+        what=tuple(one_line(difference.what, MAX_LENGTH) for difference in changes.differences),
+        mild=all(difference.mild for difference in changes.differences),
+        kept=kept,
+    )
+    run.record(found, step=step, attempt=attempt)
     problems = await run.effects.undo(partial(run.sealer.undo, seal, changes))
-    run.record("guard.undone", {"problems": list(problems)}, step=step, attempt=attempt)
+    run.record(facts.GuardUndone(problems=problems), step=step, attempt=attempt)
     return kept, problems
 
 
@@ -213,8 +212,9 @@ def _interference(run: Run, differences: Sequence[Difference], kept: str) -> Int
 
 def found_before(run: Run, step: str) -> tuple[str, ...]:
     """Return what was undone in earlier attempts at the step, for the next one to know."""
-    facts = run.journal.events(run=run.id, kinds=["guard.found"])
-    return tuple(dict.fromkeys(text for fact in facts if fact.step == step for text in fact.data["what"]))
+    return tuple(
+        dict.fromkeys(text for fact in run.facts(facts.GuardFound, step=step) for text in fact.data.what)
+    )
 
 
 # A seal outlives the process: what it could not undo, the next start undoes.
@@ -258,17 +258,17 @@ def _open_seal(run: Run) -> _OpenSeal | None:
     return _OpenSeal(seal=seal, seen=max(times), owned=owned, protects=_protected_then(after))
 
 
-def _protected_then(facts: Sequence[Record]) -> Callable[[Path], bool]:
-    """Return whether none of the calls in progress at the end of *facts* could change a file.
+def _protected_then(records: Sequence[Record]) -> Callable[[Path], bool]:
+    """Return whether none of the calls in progress at the end of *records* could change a file.
 
     An older run has not recorded which are confined. Then any could, as if there were no sandbox.
     """
-    said = [fact.data for fact in facts if fact.kind == "guard.confined"]
-    if not said or not said[-1]["places"] or len(said[-1]["places"]) != said[-1]["calls"]:
+    said = [fact.data for fact in typed(records, facts.GuardConfined)]
+    if not said or not said[-1].places or len(said[-1].places) != said[-1].calls:
         return lambda _: False
     calls = [
-        [Place(path=Path(one["path"]), source=Path(one["path"]), writable=one["writable"]) for one in places]
-        for places in said[-1]["places"]
+        [Place(path=Path(one.path), source=Path(one.path), writable=one.writable) for one in places]
+        for places in said[-1].places
     ]
     return lambda path: all(is_protected(path, places) for places in calls)
 
@@ -283,10 +283,10 @@ async def finish(run: Run) -> bool:
     kept = _open_seal(run)
     if kept is None:
         return False
-    known = [fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])]
-    for fact in run.journal.events(run=run.id, kinds=["task.committing"]):
-        keys = {"GSD-Run": run.id, "GSD-Step": fact.step, "GSD-Task": fact.data["task"]}
-        if commit := await run.git.find(keys, since=fact.data["parent"]):
+    known = [fact.data.commit for fact in run.facts(facts.TaskCommitted)]
+    for fact in run.facts(facts.TaskCommitting):
+        keys = {"GSD-Run": run.id, "GSD-Step": fact.step, "GSD-Task": fact.data.task}
+        if commit := await run.git.find(keys, since=fact.data.parent):
             known.append(commit)
     until = (kept.seen + LATE).timestamp()
     compare = partial(run.sealer.compare, kept.seal, known, until=until, owned=kept.owned)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import attrs
 
-from gsd_core.journal.codec import structure
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.machine.facts import (
+    BranchChosen,
+    BranchSwitched,
+    PluginFailed,
+    Record,
+    RunOpened,
+    typed,
+)
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import State
 
@@ -30,16 +36,20 @@ class LastRun:
     @property
     def branch(self) -> str | None:
         """The branch that the run works on; empty if HEAD was detached, ``None`` if it is not recorded."""
-        kinds = ("run.opened", "branch.switched")
-        found = [fact.data["branch"] for fact in self.facts if fact.kind in kinds and "branch" in fact.data]
-        return found[-1] if found else None
+        for fact in typed(reversed(self.facts), RunOpened, BranchSwitched):
+            match fact.data:
+                case RunOpened(branch=str() as branch) | BranchSwitched(branch=branch):
+                    return branch
+                case _:
+                    pass
+        return None
 
     @property
     def branch_chosen(self) -> str:
         """The branch that a process was about to switch to when it ended; empty if there is none."""
-        kinds = ("run.opened", "branch.chosen", "branch.switched")
-        last = next((fact for fact in reversed(self.facts) if fact.kind in kinds), None)
-        return str(last.data["branch"]) if last and last.kind == "branch.chosen" else ""
+        last = next(typed(reversed(self.facts), RunOpened, BranchChosen, BranchSwitched), None)
+        # One that was switched to is a class of its own.
+        return last.data.branch if last and type(last.data) is BranchChosen else ""
 
 
 def read_last_run(journal: Journal) -> LastRun:
@@ -49,15 +59,12 @@ def read_last_run(journal: Journal) -> LastRun:
     runs = [record.run for record in journal.events(kinds=["run.started"])]
     facts = tuple(journal.events(run=runs[-1], facts_only=True)) if runs else ()
     with damage_reported(journal.path):
-        return LastRun(state=fold(State(), facts, structure), facts=facts, seq=seq)
+        return LastRun(state=fold(State(), facts), facts=facts, seq=seq)
 
 
 def plugin_failures(journal: Journal) -> tuple[tuple[str, str, str], ...]:
     """Return the plugin, the hook and the last error of each failure in the run that was started last."""
     runs = [record.run for record in journal.events(kinds=["run.started"])]
-    failed = journal.events(run=runs[-1], kinds=["plugin.failed"]) if runs else ()
-    errors = {
-        (str(fact.data.get("plugin")), str(fact.data.get("hook"))): str(fact.data.get("error", ""))
-        for fact in failed
-    }
+    failed = (fact.data for fact in journal.facts(PluginFailed, run=runs[-1])) if runs else ()
+    errors = {(failure.plugin, failure.hook): failure.error for failure in failed}
     return tuple((plugin, hook, error) for (plugin, hook), error in errors.items())

@@ -10,6 +10,7 @@ from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.claims import dependents
 from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Settle, Start, Wait, due, exit_of
+from gsd_core.machine.facts import TimerFired, TimerSet
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
@@ -162,8 +163,7 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
 
 async def _wait(run: Run, step: str, until: datetime) -> None:
     """Sleep until *step* may continue or another process asks for a stop; keep taking answers."""
-    timers = run.journal.events(run=run.id, kinds=["timer.set"], after=run.step(step).base)
-    set_at = [fact.at for fact in timers if fact.step == step]
+    set_at = [fact.at for fact in run.facts(TimerSet, step=step, after=run.step(step).base)]
     # The wait is never longer than it was meant to be when the timer was set: while it lasts, or between
     # two processes, the clock may be set back by hours.
     planned = until - set_at[-1] if set_at else until - run.now()
@@ -176,4 +176,4 @@ async def _wait(run: Run, step: str, until: datetime) -> None:
         take_answers(run)
         state = run.state
     if not (state.stop_asked or state.pause_asked):
-        run.record("timer.fired", {}, step=step)
+        run.record(TimerFired(), step=step)

@@ -8,9 +8,9 @@ itself: that verification was skipped, and the number of assumed checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from gsd_core.machine import facts
 from gsd_core.machine.claims import unverified
 from gsd_core.machine.state import State
 from gsd_core.model.counts import counted, some_of
@@ -28,14 +28,14 @@ def notes_of(run: Run) -> tuple[str, ...]:
     missing = [info.name for info in run.request.plugins if info.status in ("broken", "untrusted")]
     left = [
         path
-        for fact in run.journal.events(run=run.id, kinds=["files.left"])
-        if fact.data.get("why") == "secrets"
-        for path in fact.data["paths"]
+        for fact in run.facts(facts.FilesLeft)
+        if fact.data.why == "secrets"
+        for path in fact.data.paths
         if (run.root / path).exists()
     ]
-    switched = [fact.data for fact in run.journal.events(run=run.id, kinds=["branch.switched"])]
-    opened = [fact.data for fact in run.journal.events(run=run.id, kinds=["run.opened"])]
-    branches = [switched[0]["from"], *(data["branch"] for data in switched)] if switched else []
+    switched = [fact.data for fact in run.facts(facts.BranchSwitched)]
+    opened = [fact.data for fact in run.facts(facts.RunOpened)]
+    branches = [switched[0].from_, *(each.branch for each in switched)] if switched else []
     return (
         *_from_agents(run),
         *_claimed(run.state),
@@ -51,8 +51,7 @@ def notes_of(run: Run) -> tuple[str, ...]:
 
 def _from_agents(run: Run) -> Iterable[str]:
     """Say what the agents' results have to say about the run, each thing once."""
-    closed = run.journal.events(run=run.id, kinds=["agent.closed"])
-    values: list[Mapping[str, Any]] = [fact.data.get("value") or {} for fact in closed]
+    values = [fact.data.value or {} for fact in run.facts(facts.AgentClosed)]
     notes = [one_line(str(value.get("note") or ""), MAX_NOTE) for value in values]
     return dict.fromkeys(filter(None, notes))
 
@@ -61,22 +60,21 @@ def _still_deferred(run: Run) -> list[str]:
     """Return the tasks that were deferred and neither done later nor made up for by a gap round."""
     deferred: dict[str, str] = {}
     passed = set[str]()
-    kinds = ["task.deferred", "task.committed", "attempt.failed", "step.completed"]
-    for fact in run.journal.events(run=run.id, kinds=kinds):
+    for fact in run.facts(facts.TaskDeferred, facts.TaskCommitted, facts.AttemptFailed, facts.StepCompleted):
         step = StepId.parse(fact.step)
-        match fact.kind:
-            case "attempt.failed":
+        match fact.data:
+            case facts.AttemptFailed():
                 # The next attempt does them again.
                 plan = fact.step.rpartition("/")[2]
                 deferred = {name: of for name, of in deferred.items() if not name.startswith(f"{plan}/")}
-            case "task.deferred":
-                deferred[f"{fact.data['plan']}/{fact.data['task']}"] = step.phase
+            case facts.TaskDeferred(plan=plan, task=number):
+                deferred[f"{plan}/{number}"] = step.phase
                 passed.discard(step.phase)
-            case "task.committed":
-                deferred.pop(fact.data["task"], None)
-            case _ if step.kind == "verify":
+            case facts.TaskCommitted(task=task):
+                deferred.pop(task, None)
+            case facts.StepCompleted(gaps=gaps) if step.kind == "verify":
                 # It has run the checks of the deferred tasks as well.
-                (passed.discard if fact.data.get("gaps") else passed.add)(step.phase)
+                (passed.discard if gaps else passed.add)(step.phase)
             case _ if step.kind == "complete" and step.phase in passed:
                 deferred = {name: of for name, of in deferred.items() if of != step.phase}
             case _:
@@ -120,9 +118,9 @@ def _edited(state: State) -> Iterable[str]:
         yield f"{verb.format(some_of(plans, MAX_NAMED))} edited by hand"
 
 
-def _unconfined(opened: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _unconfined(opened: Sequence[facts.RunOpened]) -> Iterable[str]:
     """Say whether processes of the run had no sandbox; earlier versions did not record it."""
-    without = sum(not data["sandbox"].get("name") for data in opened if data.get("sandbox"))
+    without = sum(not process.sandbox.name for process in opened if process.sandbox)
     if without:
         yield f"it ran {'in part ' if without < len(opened) else ''}without a sandbox"
 
@@ -133,9 +131,9 @@ def _not_loaded(names: Sequence[str]) -> Iterable[str]:
         yield f"{verb.format(some_of(names, MAX_NAMED))} not loaded"
 
 
-def _left_out(state: State, opened: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _left_out(state: State, opened: Sequence[facts.RunOpened]) -> Iterable[str]:
     """Name the detectors that any process of the run was started without."""
-    names = sorted({name for data in opened for name in data.get("left_out") or ()})
+    names = sorted({name for process in opened for name in process.left_out})
     if names and not state.options.skip_verify:
         yield f"without the detector{'s' if len(names) > 1 else ''} {some_of(names, MAX_NAMED)}"
 

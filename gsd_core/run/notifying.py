@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from attrs import define, evolve, field
 
 from gsd_core.errors import ConfigError, JournalError, PluginError
 from gsd_core.hookspecs import gsd_links, gsd_notify
-from gsd_core.journal.codec import structure
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import Delivered, NoticeBegun, NoticeSent, QuestionAsked, Recorded
 from gsd_core.machine.state import inquiry_key
 from gsd_core.model.notice import Delivery, Notice
 from gsd_core.model.question import Inquiry
@@ -61,18 +60,17 @@ class Notifier:
     def start(self) -> None:
         """Continue where earlier processes of the run stopped."""
         unknown: dict[str, str] = {}
-        asked: dict[str, Record] = {}
-        kinds = ["notice.begun", "notice.sent", "question.asked"]
-        for fact in list(self.run.journal.events(run=self.run.id, kinds=kinds)):
-            if fact.kind == "question.asked":
-                asked[inquiry_key(structure(fact.data["inquiry"], Inquiry))] = fact
-                continue
-            key = str(fact.data["key"])
-            self._begun.setdefault(key, fact.at)
-            if fact.kind == "notice.begun":
-                unknown[key] = fact.step
-            else:
-                unknown.pop(key, None)
+        asked: dict[str, Recorded[QuestionAsked]] = {}
+        for fact in list(self.run.facts(NoticeBegun, NoticeSent, QuestionAsked)):
+            match fact.data:
+                case QuestionAsked(inquiry=inquiry):
+                    asked[inquiry_key(inquiry)] = cast("Recorded[QuestionAsked]", fact)
+                case NoticeBegun(key=key):
+                    self._begun.setdefault(key, fact.at)
+                    unknown[key] = fact.step
+                case NoticeSent(key=key):
+                    self._begun.setdefault(key, fact.at)
+                    unknown.pop(key, None)
         for key, step in unknown.items():
             self._record_unknown(key, step, "gsd ended before there was a result")
         for key, fact in asked.items():
@@ -88,7 +86,7 @@ class Notifier:
         """Send a notice in the background, unless it was sent before or is of a type that nobody wants."""
         self._start(self._send(notice))
 
-    def follow(self, asked: Record) -> None:
+    def follow(self, asked: Recorded[QuestionAsked]) -> None:
         """Notify people of the inquiry in the fact *asked* if it stays open, and remind them of it."""
         if "question" in self._settings.events:
             self._start(self._follow(asked))
@@ -114,7 +112,7 @@ class Notifier:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _follow(self, asked: Record) -> None:
+    async def _follow(self, asked: Recorded[QuestionAsked]) -> None:
         # In ten steps: if something blocks the event loop for a while, that counts as one of them, and a
         # policy still has the other nine to answer.
         for _ in range(10):
@@ -132,7 +130,7 @@ class Notifier:
                 question_notice(inquiry, key, self.run.id, project, self.command, reminder=number)
             )
 
-    async def _is_due(self, asked: Record, number: int) -> bool:
+    async def _is_due(self, asked: Recorded[QuestionAsked], number: int) -> bool:
         """Wait for the time of a reminder; return whether it came before the run's end."""
         interval = min(
             self._settings.remind_after * 2 ** min(number - 1, 16),
@@ -158,9 +156,9 @@ class Notifier:
             async with asyncio.timeout(time.total_seconds()):
                 await self._ending.wait()
 
-    def _unanswered(self, asked: Record) -> Inquiry | None:
+    def _unanswered(self, asked: Recorded[QuestionAsked]) -> Inquiry | None:
         """Return the inquiry with its open questions; ``None`` if it is answered, withdrawn or replaced."""
-        record = self.run.state.inquiries.get(inquiry_key(structure(asked.data["inquiry"], Inquiry)))
+        record = self.run.state.inquiries.get(inquiry_key(asked.data.inquiry))
         if record is None or not record.open or record.at != asked.at:
             return None
         left = tuple(one for one in record.inquiry.questions if one.id not in record.answers)
@@ -179,14 +177,14 @@ class Notifier:
         notice = evolve(notice, links=self._links(notice))
         # The run itself finds out that its journal cannot be written; people should hear of that too.
         with suppress(JournalError):
-            self.run.record("notice.begun", {"key": notice.key, "type": notice.type}, step=notice.step)
+            self.run.record(NoticeBegun(key=notice.key, type=notice.type), step=notice.step)
         try:
             outcomes = await self.run.hooks.fan_out(gsd_notify, SEND_LIMIT, notice)
         except asyncio.CancelledError:
             self._record_unknown(notice.key, notice.step, "the run ended before there was a result")
             raise
         deliveries = [
-            {**_as_data(delivery), "plugin": outcome.plugin}
+            _as_recorded(delivery, outcome.plugin)
             for outcome in outcomes
             for delivery in _deliveries(outcome)
         ]
@@ -203,17 +201,19 @@ class Notifier:
         return tuple(link for link in texts if link.startswith(("http://", "https://")))[:MAX_LINKS]
 
     def _record_unknown(self, key: str, step: str, why: str) -> None:
-        self._record_sent(key, step, [{"service": "", "ok": False, "reason": why, "tries": 1, "plugin": ""}])
+        self._record_sent(key, step, [Delivered(reason=why)])
 
-    def _record_sent(self, key: str, step: str, deliveries: Sequence[Mapping[str, Any]]) -> None:
-        plugins = dict.fromkeys(str(one["plugin"]) for one in deliveries if one["plugin"])
-        failed = [name for name in plugins if not all(d["ok"] for d in deliveries if d["plugin"] == name)]
-        data = {"key": key, "ok": [name for name in plugins if name not in failed], "failed": failed}
+    def _record_sent(self, key: str, step: str, deliveries: Sequence[Delivered]) -> None:
+        plugins = dict.fromkeys(one.plugin for one in deliveries if one.plugin)
+        failed = tuple(name for name in plugins if not all(d.ok for d in deliveries if d.plugin == name))
+        sent = tuple(name for name in plugins if name not in failed)
         with suppress(JournalError):
-            self.run.record("notice.sent", {**data, "deliveries": list(deliveries)}, step=step)
+            self.run.record(
+                NoticeSent(key=key, ok=sent, failed=failed, deliveries=tuple(deliveries)), step=step
+            )
 
 
-def _question_key(asked: Record, number: int) -> str:
+def _question_key(asked: Recorded[QuestionAsked], number: int) -> str:
     return f"question {asked.run} {asked.seq}" + (f" reminder {number}" if number else "")
 
 
@@ -226,14 +226,15 @@ def _deliveries(outcome: Outcome[Sequence[Delivery] | None]) -> Sequence[Deliver
     return (Delivery(service=outcome.plugin, ok=False, reason=reason),)
 
 
-def _as_data(delivery: Delivery) -> dict[str, Any]:
-    """Return a delivery as JSON data; a plugin may have put anything into its fields."""
-    return {
-        "service": clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
-        "ok": bool(delivery.ok),
-        "reason": clip(safe_text(str(delivery.reason), multiline=False), MAX_REASON),
-        "tries": _count(delivery.tries),
-    }
+def _as_recorded(delivery: Delivery, plugin: str) -> Delivered:
+    """Return a delivery as it is recorded; *plugin* may have put anything into its fields."""
+    return Delivered(
+        service=clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
+        ok=bool(delivery.ok),
+        reason=clip(safe_text(str(delivery.reason), multiline=False), MAX_REASON),
+        tries=_count(delivery.tries),
+        plugin=plugin,
+    )
 
 
 def _count(value: object) -> int:

@@ -16,6 +16,7 @@ from typing import Any, cast
 from gsd_core.errors import PlanningError
 from gsd_core.files import read_below
 from gsd_core.git import GitError
+from gsd_core.machine.facts import ConfigOverlaid, ConfigRestored
 from gsd_core.planning.config import render_config
 
 from .runtime import Run
@@ -43,8 +44,7 @@ async def overlaid(run: Run, values: Mapping[str, Any], *, step: str, attempt: i
     put = {key: values[key] for key in before}
     clean = CONFIG not in await run.git.changed()
     # The record first: after a crash right behind it, there is nothing to put back, which is harmless.
-    data = {"put": put, "before": before, "clean": clean}
-    run.record("config.overlaid", data, step=step, attempt=attempt)
+    run.record(ConfigOverlaid(put=put, before=before, clean=clean), step=step, attempt=attempt)
     for key, value in put.items():
         _set(config, key, [value])
     overlay = render_config(config)
@@ -61,12 +61,10 @@ async def restore(run: Run, formatted: Mapping[str, str] | None = None) -> None:
     *formatted* has the whole text to put back, as the user has formatted it, for a text that is unchanged.
     If the agent has committed the overlay with its own work, the user's values are committed after it.
     """
-    facts = list(run.journal.events(kinds=["config.overlaid", "config.restored"]))
-    if not facts or facts[-1].kind == "config.restored":
+    last = next(iter([*run.journal.facts(ConfigOverlaid, ConfigRestored)][-1:]), None)
+    if last is None or not isinstance(last.data, ConfigOverlaid):
         return
-    last = facts[-1]
-    put: Mapping[str, Any] = last.data["put"]
-    before: Mapping[str, list[Any]] = last.data["before"]
+    put, before = last.data.put, last.data.before
     try:
         text = _text(run)
         config = _parse(text) if text else None
@@ -81,8 +79,8 @@ async def restore(run: Run, formatted: Mapping[str, str] | None = None) -> None:
             _set(config, key, before[key])
         restored = (formatted or {}).get(text or "") or render_config(config)
         run.effects.write(run.root / CONFIG, restored)
-    commit = await _commit(run, last.step) if last.data.get("clean") else ""
-    run.record("config.restored", {"keys": keys, "commit": commit}, step=last.step, attempt=last.attempt)
+    commit = await _commit(run, last.step) if last.data.clean else ""
+    run.record(ConfigRestored(keys=tuple(keys), commit=commit), step=last.step, attempt=last.attempt)
 
 
 async def _commit(run: Run, step: str) -> str:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from gsd_core.codec import structure
 from gsd_core.errors import (
     NO_TEMPORARY_HINT,
     ConfigError,
@@ -26,8 +27,8 @@ from gsd_core.errors import (
 from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
 from gsd_core.git.untrusted import refuse_filters
-from gsd_core.journal.codec import structure
 from gsd_core.machine.due import is_initializing, starts_milestone
+from gsd_core.machine.facts import AgentOpened, StepCompleted, StepReturned, TaskCommitted, typed
 from gsd_core.machine.state import State
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea, StepResult
@@ -186,8 +187,9 @@ def check_temporary_folder() -> None:
 
 async def _check_journal(request: RunRequest, git: Git, last: LastRun) -> None:
     """Refuse a journal that was copied from another project: its facts would be believed here."""
-    kinds = ("task.committed", "step.completed")
-    commits = [sha for fact in last.facts if fact.kind in kinds if (sha := fact.data.get("commit"))]
+    done = [fact.data.commit for fact in typed(last.facts, TaskCommitted)]
+    done += [fact.data.commit or "" for fact in typed(last.facts, StepCompleted)]
+    commits = [commit for commit in done if commit]
     if not commits:
         return
     known = await git.call(partial(existing_commits, git.command, commits))
@@ -232,14 +234,14 @@ def _unwritten(last: LastRun) -> tuple[str, ...]:
     milestone removes files before it commits that.
     """
     unfinished = {name for name, r in last.state.steps.items() if r.status in UNFINISHED}
-    calls = (fact for fact in last.facts if fact.kind == "agent.opened" and fact.step in unfinished)
-    if any(fact.data.get("owns_planning") for fact in calls):
+    calls = (fact.data for fact in typed(last.facts, AgentOpened) if fact.step in unfinished)
+    if any(call.owns_planning for call in calls):
         return (PLANNING,)
     results = {r.result for r in last.state.steps.values() if r.status == "result"}
     found: list[str] = []
-    for fact in last.facts:
-        if fact.seq in results and fact.kind == "step.result":
-            result: StepResult = structure(fact.data["result"], StepResult)
+    for fact in typed(last.facts, StepReturned):
+        if fact.seq in results:
+            result = structure(fact.data.result, StepResult)
             found += [*result.removed, *(move.path for move in result.moved)]
     return tuple(found)
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, cast
 import attrs
 from attrs import define
 
+from gsd_core.codec import structure, unstructure
 from gsd_core.hookspecs import gsd_on_event
-from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import QuestionAsked, Record, typed
 from gsd_core.machine.state import State, inquiry_key
 from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
@@ -67,7 +67,7 @@ class Publisher:
             self.publish(event)
             self.notify(state, event)
         if fact.kind == "question.asked":
-            self.notifier.follow(fact)
+            self.notifier.follow(next(typed([fact], QuestionAsked)))
 
     def notify(self, state: State, event: Event) -> None:
         """Notify people of an event, if it is one that they are notified of."""
@@ -208,7 +208,7 @@ def _step_completed(state: State, fact: Record) -> Iterator[tuple[EventName, Dat
 
 
 def _question_asked(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
-    inquiry = structure(fact.data["inquiry"], Inquiry)
+    inquiry: Inquiry = structure(fact.data["inquiry"], Inquiry)
     yield "question.asked", {"key": inquiry_key(inquiry), "inquiry": fact.data["inquiry"]}
     if inquiry.kind == "escalation":
         yield _escalated(state, fact)

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import attrs
 
+from gsd_core.codec import structure
 from gsd_core.errors import JournalError, Parked
 from gsd_core.hookspecs import gsd_answer
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.schema import InboxItem
+from gsd_core.machine.facts import AnswerRefused, ControlAsked, QuestionAnswered, QuestionAsked
 from gsd_core.machine.state import QuestionRecord
 from gsd_core.model.ids import question_id
 from gsd_core.model.question import Answer, Inquiry, Question, refusal
@@ -48,7 +49,7 @@ async def ask(
     stamped = _stamp(run, inquiry, step, key)
     if not all(_record_of(run, question.id) for question in stamped.questions):
         # "occasion" is the name of the key on disk, in all versions.
-        run.record("question.asked", {"inquiry": unstructure(stamped), "occasion": key}, step=step)
+        run.record(QuestionAsked(inquiry=stamped, occasion=key), step=step)
     limit = run.limits.park_after if agent_waits else None
     timeout = asyncio.timeout(limit.total_seconds() if limit is not None else None)
     try:
@@ -291,7 +292,7 @@ def _record_answer(run: Run, answer: Answer, *, via: str, consumes: Sequence[int
     record = _record_of(run, answer.question)
     step = record.inquiry.step if record else ""
     stamped = attrs.evolve(answer, via=via, at=run.now())
-    run.record("question.answered", {"answer": unstructure(stamped)}, step=step, consumes=consumes)
+    run.record(QuestionAnswered(answer=stamped), step=step, consumes=consumes)
 
 
 def take_answers(run: Run) -> None:
@@ -304,8 +305,7 @@ def take_answers(run: Run) -> None:
     for item in run.journal.take_inbox():
         if item.kind == "stop":
             what = "pause" if item.data.get("after") == "step" else "stop"
-            data = {"what": what, "by": item.by, "via": "inbox"}
-            run.record("control.asked", data, consumes=[item.id])
+            run.record(ControlAsked(what=what, by=item.by, via="inbox"), consumes=[item.id])
         elif item.kind == "answer":
             try:
                 answer = structure(item.data, Answer)
@@ -316,7 +316,7 @@ def take_answers(run: Run) -> None:
                 if not why:
                     valid.setdefault(answer.question, []).append((item, answer))
                     continue
-            run.record("answer.refused", {"answer": dict(item.data), "reason": why}, consumes=[item.id])
+            run.record(AnswerRefused(answer=item.data, reason=why), consumes=[item.id])
         elif item.kind not in ("phase", "todo"):  # the loop takes these, between two steps
             run.journal.consumed([item.id])
     for given in valid.values():

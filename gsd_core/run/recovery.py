@@ -6,12 +6,11 @@ import asyncio
 import time
 from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Any
 
 from gsd_core.files import DRAFT
 from gsd_core.git import Git
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.machine.due import Settle
+from gsd_core.machine.facts import AgentClosed, AttemptLost, Recovered, RunClosed, RunOpened
 from gsd_core.machine.ledger import CALL_KINDS, Ledger
 from gsd_core.processes import end_marked, is_git_at_work
 
@@ -20,22 +19,22 @@ from .spending import with_turns
 from .temporary import sweep_folders
 
 
-async def end_leftovers(run: Run) -> dict[str, Any]:
+async def end_leftovers(run: Run) -> Recovered:
     """Clean up after an earlier process of this project, and return what was found.
 
     Only with the project's lock held. It is an OS lock, which the kernel frees on SIGKILL, so
     a process that still runs under an earlier run's id has no owner. The processes go first: the lock of
     a git that is still running is not stale.
     """
-    marks = {run.journal.mark_of(record.run) for record in run.journal.events(kinds=["run.opened"])}
+    marks = {run.journal.mark_of(fact.run) for fact in run.journal.facts(RunOpened)}
     ended = await asyncio.to_thread(end_marked, marks)
     await asyncio.to_thread(sweep_folders, run.root)
     locks = await remove_remains(run.git, run.journal.path.parent)
-    lost = [step for step, record in run.state.steps.items() if record.status == "running"]
+    lost = tuple(step for step, record in run.state.steps.items() if record.status == "running")
     # This process has opened the run already. Before that, the last one has to have closed it.
-    openings = list(run.journal.events(run=run.id, kinds=["run.opened", "run.closed"]))
-    crashed = len(openings) > 1 and openings[-2].kind == "run.opened"
-    return {"processes": len(ended), "locks": locks, "lost": lost, "crashed": crashed}
+    openings = list(run.facts(RunOpened, RunClosed))
+    crashed = len(openings) > 1 and isinstance(openings[-2].data, RunOpened)
+    return Recovered(processes=len(ended), locks=locks, lost=lost, crashed=crashed)
 
 
 async def remove_remains(git: Git, directory: Path) -> int:
@@ -63,12 +62,12 @@ def _remove_drafts(found: Iterable[Path], directory: Path, planning: Path) -> No
 
 async def settle(run: Run, item: Settle) -> None:
     """Record that an attempt is lost, after counting its usage and saving its uncommitted work."""
-    facts = [f for f in run.journal.events(run=run.id, kinds=CALL_KINDS) if f.step == item.step]
+    facts = list(run.journal.events(run=run.id, step=item.step, kinds=CALL_KINDS))
     # Calls that were never closed have cost money too; a budget has to count them after a crash.
-    for call in Ledger(structure).add(with_turns(run.journal, facts)).open_calls:
-        data = {"key": call.key, "ended": "lost", "usage": unstructure(call.usage)}
-        run.record("agent.closed", data, step=item.step, attempt=item.attempt)
+    for call in Ledger().add(with_turns(run.journal, facts)).open_calls:
+        closed = AgentClosed(key=call.key, ended="lost", usage=call.usage)
+        run.record(closed, step=item.step, attempt=item.attempt)
     # The next attempt may overwrite what this one left in the tree; the ref keeps it for a human.
     kept = await run.git.save_recovery(f"{run.id}-{item.step.replace('/', '-')}-{item.attempt}")
-    data = {"why": "the process ended", "kept": kept}
-    run.record("attempt.lost", data, step=item.step, attempt=item.attempt)
+    lost = AttemptLost(why="the process ended", kept=kept)
+    run.record(lost, step=item.step, attempt=item.attempt)

@@ -7,22 +7,22 @@ this package, :class:`RunEnd` comes out. Below, :class:`Effects` does everything
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
+from gsd_core.codec import unstructure
 from gsd_core.files import move_below, read_below, remove_below, write_below
 from gsd_core.git import Git
 from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import RunInfo
-from gsd_core.journal.codec import structure
 from gsd_core.journal.confidential import without_secrets
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine.facts import KIND_OF, AgentActivity, Record, Recorded
 from gsd_core.machine.fold import fold
 from gsd_core.machine.ledger import Ledger
 from gsd_core.machine.state import Options, RunOutcome, State, StepRecord
@@ -40,6 +40,7 @@ from .seal import Seal, Sealer
 from .spending import Everywhere
 from .step_types import StepTypes
 
+T = TypeVar("T")
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
 MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
@@ -127,7 +128,7 @@ class Run:
     guards: list[Callable[[], Confinement | None]] = attrs.field(
         factory=list[Callable[[], "Confinement | None"]]
     )
-    ledger: Ledger = attrs.field(factory=lambda: Ledger(structure))
+    ledger: Ledger = attrs.field(factory=lambda: Ledger())
     opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     branch: str | None = None
     step_types: StepTypes = attrs.field(factory=StepTypes)
@@ -172,26 +173,25 @@ class Run:
         """Return the record of a step; a step that has not been started has an empty one."""
         return self.state.steps.get(step) or StepRecord(id=StepId.parse(step), status="waiting")
 
+    def facts(self, *kinds: type[T], step: str | None = None, after: int = 0) -> Iterator[Recorded[T]]:
+        """Yield the run's facts of these *kinds* with ``seq > after``, in order."""
+        return self.journal.facts(*kinds, run=self.id, step=step, after=after)
+
     def record(
-        self,
-        kind: str,
-        data: Mapping[str, Any],
-        *,
-        step: str = "",
-        attempt: int = 0,
-        consumes: Collection[int] = (),
+        self, fact: object, *, step: str = "", attempt: int = 0, consumes: Collection[int] = ()
     ) -> Record:
         """Commit a fact to the journal, update the state, and notify the observers."""
-        fact = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
-        self.state = fold(self.state, [fact], structure)
-        self.ledger.add([fact])
-        self._notify(fact)
-        return fact
+        kind, data = KIND_OF[type(fact)], unstructure(fact)
+        record = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
+        self.state = fold(self.state, [record])
+        self.ledger.add([record])
+        self._notify(record)
+        return record
 
-    def note(self, data: Mapping[str, Any], *, step: str, attempt: int) -> None:
+    def note(self, activity: AgentActivity, *, step: str, attempt: int) -> None:
         """Note an agent's activity: observers see it, but it is not a fact and may be lost in a crash."""
-        kind = "agent.activity"
-        data = without_secrets(kind, data)
+        kind = KIND_OF[AgentActivity]
+        data = without_secrets(kind, unstructure(activity))
         seq = self.journal.activity(kind, data, run=self.id, step=step, attempt=attempt)
         note = Record(
             seq=seq,

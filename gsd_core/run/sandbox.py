@@ -12,12 +12,11 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -25,6 +24,7 @@ from gsd_core.errors import ConfigError, GsdError, NoSandbox, Permanent, PluginE
 from gsd_core.git.command import Command
 from gsd_core.git.throwaway import make, refresh
 from gsd_core.hookspecs import gsd_sandbox
+from gsd_core.machine.facts import Record, RunOpened, typed
 from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import supervised, total_memory
@@ -342,9 +342,7 @@ async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailabl
     )
 
 
-def recorded_sandbox(facts: Sequence[Any]) -> str:
+def recorded_sandbox(facts: Iterable[Record]) -> str:
     """Return the sandbox that the last process of a run used, from its ``run.opened`` facts; else empty."""
-    opened: list[Mapping[str, Any]] = [
-        fact.data.get("sandbox") or {} for fact in facts if fact.kind == "run.opened"
-    ]
-    return str(opened[-1].get("name") or "") if opened else ""
+    opened = [fact.data.sandbox for fact in typed(facts, RunOpened)]
+    return opened[-1].name if opened and opened[-1] else ""

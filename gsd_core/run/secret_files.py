@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from gsd_core.errors import Parked
 from gsd_core.git import digests
+from gsd_core.machine.facts import FilesLeft, QuestionWithdrawn
 from gsd_core.machine.state import inquiry_key
 from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
@@ -101,25 +102,23 @@ async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[st
             return set(suspects)
     except Parked:
         record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
-        run.record("question.withdrawn", {"key": inquiry_key(record.inquiry)}, step=step.id)
-    data = {"paths": sorted(suspects), "found": contents, "why": "secrets"}
-    run.record("files.left", data, step=step.id, attempt=step.attempt)
+        run.record(QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=step.id)
+    left = FilesLeft(paths=tuple(sorted(suspects)), found=contents, why="secrets")
+    run.record(left, step=step.id, attempt=step.attempt)
     return set()
 
 
 def record_left(run: Run, step: StepRequest, paths: Iterable[str]) -> None:
     """Record that *paths*, whose names say that they contain secrets, stay uncommitted; each content once."""
     if (contents := digests(run.root, sorted(paths))) and not _were_left(run, step, contents):
-        data = {"paths": sorted(contents), "found": contents, "why": "secrets"}
-        run.record("files.left", data, step=step.id, attempt=step.attempt)
+        left = FilesLeft(paths=tuple(sorted(contents)), found=contents, why="secrets")
+        run.record(left, step=step.id, attempt=step.attempt)
 
 
 def _were_left(run: Run, step: StepRequest, contents: Mapping[str, str]) -> bool:
     """Whether files with these contents stayed uncommitted already: it is asked once."""
-    facts = run.journal.events(run=run.id, kinds=["files.left"])
-    return any(
-        fact.step == step.id and contents.items() <= (fact.data.get("found") or {}).items() for fact in facts
-    )
+    facts = run.facts(FilesLeft, step=step.id)
+    return any(contents.items() <= (fact.data.found or {}).items() for fact in facts)
 
 
 def bullets(suspects: Mapping[str, str]) -> str:

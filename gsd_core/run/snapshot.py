@@ -15,8 +15,8 @@ from gsd_core.errors import ConfigError
 from gsd_core.files import read_below
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, gsd_write_config
-from gsd_core.journal.codec import unstructure
 from gsd_core.machine.due import starts_milestone
+from gsd_core.machine.facts import PlanEdited, QuestionWithdrawn, StepWithdrawn
 from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.step import StepSituation
@@ -69,7 +69,7 @@ async def observe(run: Run) -> None:
         hooks=run.hooks,
     )
     if snapshot != run.state.seen:
-        run.record("project.observed", unstructure(snapshot))
+        run.record(snapshot)
 
 
 async def full_snapshot(
@@ -113,10 +113,10 @@ def drop_obsolete(run: Run) -> None:
     """Withdraw questions that need no answer any more, and steps that were asked for and cannot be done."""
     for key, record in run.state.inquiries.items():
         if record.open and (why := why_obsolete(run.state, record.inquiry.step)):
-            run.record("question.withdrawn", {"key": key, "reason": why}, step=record.inquiry.step)
+            run.record(QuestionWithdrawn(key=key, reason=why), step=record.inquiry.step)
     for step in run.state.asked:
         if why := why_obsolete(run.state, step):
-            run.record("step.withdrawn", {"reason": why}, step=step)
+            run.record(StepWithdrawn(reason=why), step=step)
 
 
 async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning:
@@ -230,5 +230,4 @@ def note_edited_plans(run: Run) -> None:
     ids = {plan.path: plan.id for phase in run.planning.phases for plan in phase.plans}
     for path, digest in plan_digests(run.planning, known).items():
         if digest != known[path]:
-            data = {"plan": ids[path], "path": path, "sha256": digest, "before": known[path]}
-            run.record("plan.edited", data)
+            run.record(PlanEdited(plan=ids[path], path=path, sha256=digest, before=known[path]))

@@ -13,9 +13,8 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import JournalError
-from gsd_core.journal.codec import structure
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.machine.facts import Record, RunOpened
 from gsd_core.machine.ledger import CALL_KINDS, Ledger, total_of
 from gsd_core.model.usage import Amount, Scope
 from gsd_core.settings import is_rehearsal, journals_folder
@@ -29,7 +28,7 @@ def with_turns(journal: Journal, facts: Collection[Record]) -> list[Record]:
 
     A run that is at work has such calls, and so has one that was killed and not resumed.
     """
-    opened = [seq for _, seq, _ in Ledger(structure).add(facts).open_ids.values()]
+    opened = [seq for _, seq, _ in Ledger().add(facts).open_ids.values()]
     notes = journal.events(after=min(opened), kinds=["agent.activity"]) if opened else ()
     turns = (note for note in notes if note.data.get("usage"))
     return sorted((*facts, *turns), key=lambda record: record.seq)
@@ -73,7 +72,7 @@ class Everywhere:
         since = datetime.combine(today, time()).astimezone() - timedelta(days=1)
         try:
             with Journal.open(path, clock=self.clock, writable=False) as journal:
-                seq, found = self._others.get(path, (0, Ledger(structure)))
+                seq, found = self._others.get(path, (0, Ledger()))
                 if (last := journal.last_seq()) != seq:
                     found = paid_calls(journal, since=since)
                     self._others[path] = last, found
@@ -81,7 +80,7 @@ class Everywhere:
         except (JournalError, OSError) as error:
             # The budget of this run must not depend on the state of another project.
             log.warning("what was spent in the project of %s does not count: %s", path, error)
-            return Ledger(structure)
+            return Ledger()
 
 
 def _day(at: datetime) -> date:
@@ -91,7 +90,6 @@ def _day(at: datetime) -> date:
 def paid_calls(journal: Journal, *, without: str = "", since: datetime | None = None) -> Ledger:
     """Return the calls of all runs in *journal* but those of rehearsals, and those of the run *without*."""
     with damage_reported(journal.path):
-        opened = journal.events(kinds=["run.opened"])
-        free = {without, *(one.run for one in opened if is_rehearsal(one.data.get("agent") or ()))}
+        free = {without, *(one.run for one in journal.facts(RunOpened) if is_rehearsal(one.data.agent))}
         facts = [fact for fact in journal.events(kinds=CALL_KINDS, since=since) if fact.run not in free]
-        return Ledger(structure).add(with_turns(journal, facts))
+        return Ledger().add(with_turns(journal, facts))

@@ -16,6 +16,7 @@ from typing import Any
 from attrs import evolve
 
 import gsd_core
+from gsd_core.codec import unstructure
 from gsd_core.errors import (
     ConfigError,
     Fenced,
@@ -30,18 +31,17 @@ from gsd_core.errors import (
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.git import Git
 from gsd_core.hookspecs import ProjectInfo, RunInfo, gsd_lifespan
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.lock import ProjectLock
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine import facts
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
+from gsd_core.machine.facts import KIND_OF, Record, typed
 from gsd_core.machine.ledger import Ledger
 from gsd_core.machine.state import Options
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
-from gsd_core.model.step import Idea
 from gsd_core.model.usage import Usage
 from gsd_core.planning.config import CONFIG, read_config
 from gsd_core.planning.config_keys import unknown_keys
@@ -196,8 +196,8 @@ async def _open(
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
     git = Git(request.root, environment={"GSD_RUN": journal.mark_of(run_id)}, trusted=request.programs)
-    ideas = [fact.data.get("idea") for fact in last.facts if fact.kind == "run.started"]
-    idea = next((structure(one, Idea) for one in ideas if one), None) or request.idea
+    started = (fact.data.idea for fact in typed(last.facts, facts.RunStarted))
+    idea = next((one for one in started if one), None) or request.idea
     idea = idea or kept_idea(request.root)
     run = Run(
         id=run_id,
@@ -208,12 +208,13 @@ async def _open(
         state=last.state,
         # As the journal and IDEA.md have it, so that every process works on the same text.
         idea=evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None,
-        ledger=Ledger(structure).add(last.facts).resumed(),
+        ledger=Ledger().add(last.facts).resumed(),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
         step_types=collect_step_types(request.hooks),
         sandbox=sandbox,
     )
-    seeds = [fact.data.get("seed") for fact in last.facts if fact.kind == "run.opened"]
+    before = [fact.data for fact in typed(last.facts, facts.RunOpened)]
+    seeds = [one.seed for one in before]
     seed = next((seed for seed in [request.info.seed, *reversed(seeds)] if seed is not None), None)
     idea_text = run.idea.text if run.idea else ""
     info = evolve(request.info, id=run_id, project=request.root, idea=idea_text, seed=seed)
@@ -231,29 +232,49 @@ async def _open(
     claims = claims_at_opening(last.state, planning, interrupted=interrupted)
     head = await git.head() or ""
     if not last.id:
-        base = {"commit": head or None, "dirty": list(await git.dirty())}
-        earlier = bool(await git.trailed()) and not any(journal.events(kinds=["run.started"]))
-        given = unstructure(run.idea) if run.idea else None
-        data = {"idea": given, "workflow": run.settings.workflow, "base": base, "journal_lost": earlier}
-        data |= {"milestone": milestone} if milestone else {}
-        opening.append(run.record("run.started", data))
+        fact = facts.RunStarted(
+            idea=run.idea,
+            workflow=run.settings.workflow,
+            base=facts.Base(commit=head or None, dirty=tuple(await git.dirty())),
+            journal_lost=bool(await git.trailed()) and not any(journal.facts(facts.RunStarted)),
+            milestone=milestone or None,
+        )
+        opening.append(run.record(fact))
     elif interrupted:
         # What was committed since may be the agent's doing.
-        opened = [fact.data.get("head") for fact in last.facts if fact.kind == "run.opened"]
-        head = next((sha for sha in reversed(opened) if sha), head)
+        head = next((one.head for one in reversed(before) if one.head), head)
     # A request to stop that is still in the inbox was meant for an earlier process. Answers stay valid.
     journal.consumed([item.id for item in journal.take_inbox() if item.kind == "stop"])
     take_answers(run)
     run.branch = await git.branch()
-    about = {"epoch": epoch, "resumed": bool(last.id), "seed": seed, "branch": run.branch, "head": head}
     # What an interrupted process of the same command has done is reported, and not done again.
     steps = asked_by(journal.path.parent, request.command, last.state).items()
     done = [step for step, is_done in steps if is_done and step in request.asked]
-    about |= {"claims": unstructure(claims), "answered": done}
-    opening.append(run.record("run.opened", {**about, **_describe_process(run)}))
+    plugin_keys = ("name", "version", "source", "sha256", "status", "reason")
+    process = facts.RunOpened(
+        epoch=epoch,
+        resumed=bool(last.id),
+        seed=seed,
+        branch=run.branch,
+        head=head,
+        claims=claims,
+        answered=tuple(done),
+        pid=os.getpid(),
+        start=start_time(os.getpid()),
+        boot=boot_id(),
+        version=gsd_core.__version__,
+        options=request.options,
+        agent=run.settings.agent,
+        sandbox=facts.UsedSandbox(name=run.sandbox.name, why=run.sandbox.why),
+        typed=request.typed,
+        trusted=request.trusted,
+        plugins=tuple({key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins),
+        left_out=tuple(detectors_left_out(request.plugins)),
+    )
+    opening.append(run.record(process))
     for step, text in request.asked.items():
         if step not in done:
-            run.record("step.asked", {"text": safe_text(text)}, step=step)
+            run.record(facts.StepAsked(text=safe_text(text)), step=step)
     keep_asked(journal.path.parent, request.command, run_id, list(request.asked))
     return run, opening
 
@@ -263,25 +284,6 @@ def _has_no_project(request: RunRequest, last: LastRun) -> bool:
     state = last.state
     begun = str(StepId(kind=INIT)) in state.steps or (request.root / ".planning" / "ROADMAP.md").exists()
     return bool(last.id) and not (state.idea or state.asked or begun)
-
-
-def _describe_process(run: Run) -> dict[str, Any]:
-    """Return what the journal keeps of this process and of what it was asked to do."""
-    request = run.request
-    plugin_keys = ("name", "version", "source", "sha256", "status", "reason")
-    return {
-        "pid": os.getpid(),
-        "start": start_time(os.getpid()),
-        "boot": boot_id(),
-        "version": gsd_core.__version__,
-        "options": unstructure(request.options),
-        "agent": list(run.settings.agent),
-        "sandbox": {"name": run.sandbox.name, "why": run.sandbox.why},
-        "typed": {section: dict(values) for section, values in request.typed.items()},
-        "trusted": dict(request.trusted),
-        "plugins": [{key: str(getattr(info, key)) for key in plugin_keys} for info in request.plugins],
-        "left_out": detectors_left_out(request.plugins),
-    }
 
 
 def _farewell(run: Run) -> str:
@@ -334,8 +336,8 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
         run.proposals = proposed_config(run.hooks, project)
         for fact in opening:
             publisher.publish_fact(run.state, fact)
-        if any(leftovers.values()):
-            run.record("recovered", leftovers)
+        if leftovers != facts.Recovered():
+            run.record(leftovers)
         try:
             end = await _loop_to_end(run, stopper)
             closed = await _close(run, end)
@@ -451,15 +453,22 @@ async def _close(run: Run, end: End) -> RunEnd:
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:
         # Not the state's, which is the lifecycle's if this process only did steps that were asked for.
-        data = [*run.journal.events(run=run.id, kinds=["run.closed"])][-1].data
-        end = End(outcome=data["outcome"], exit=data["exit"], reason=str(data.get("reason") or ""))
-        notes = tuple(data.get("notes") or ())
+        closed = [*run.facts(facts.RunClosed)][-1].data
+        end = End(outcome=closed.outcome, exit=closed.exit, reason=closed.reason)
+        notes = closed.notes
     else:
-        data = {**unstructure(end), "notes": list(notes), "dollars": dollars, "commits": commits}
+        closed = facts.RunClosed(
+            outcome=end.outcome,
+            exit=end.exit,
+            reason=end.reason,
+            notes=notes,
+            dollars=dollars,
+            commits=commits,
+        )
         # A journal that cannot be written is the end that is reported here. The run then counts as
         # interrupted, and can be resumed.
         with suppress(JournalError):
-            run.record("run.closed", data)
+            run.record(closed)
     return RunEnd(
         outcome=end.outcome,
         exit=end.exit,
@@ -477,9 +486,8 @@ def _recorder(run: Run) -> Callable[[PluginFailure], None]:
 
     def record(failure: PluginFailure) -> None:
         error = clip(safe_text(str(failure.error)), 2000)
-        data = {"plugin": failure.plugin, "hook": failure.hook, "error": error}
         with suppress(GsdError):
-            run.record("plugin.failed", data)
+            run.record(facts.PluginFailed(plugin=failure.plugin, hook=failure.hook, error=error))
 
     def record_soon(failure: PluginFailure) -> None:
         running.call_soon_threadsafe(record, failure)
@@ -494,6 +502,6 @@ def _record_blocked(run: Run, blocked: Blocked) -> None:
     journal: only the loop may touch the state and the subscribers.
     """
     log.warning("%s", safe_text(str(blocked), multiline=False))
-    data = {"plugin": blocked.plugin, "hook": blocked.hook, "error": safe_text(str(blocked))}
+    fact = facts.PluginFailed(plugin=blocked.plugin, hook=blocked.hook, error=safe_text(str(blocked)))
     with suppress(GsdError):
-        run.journal.append("plugin.failed", data, run=run.id)
+        run.journal.append(KIND_OF[facts.PluginFailed], unstructure(fact), run=run.id)

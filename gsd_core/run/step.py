@@ -32,6 +32,7 @@ from typing import Any, cast
 
 import attrs
 
+from gsd_core.codec import unstructure
 from gsd_core.errors import (
     ConfigError,
     GsdError,
@@ -49,9 +50,10 @@ from gsd_core.errors import (
 from gsd_core.exit_codes import error_kind
 from gsd_core.git import GitUnavailable
 from gsd_core.hookspecs import gsd_execute_step, gsd_workspace, gsd_wrap_step
-from gsd_core.journal.codec import unstructure
+from gsd_core.machine import facts
 from gsd_core.machine.claims import standing
 from gsd_core.machine.due import Start
+from gsd_core.machine.state import Failure
 from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
@@ -207,8 +209,7 @@ async def _tasks_done(run: Run, step: str, plan: Plan) -> tuple[int, ...]:
     """Return the numbers of the tasks of *plan* that are committed."""
     # The history as well as the journal: commits survive when the journal is lost.
     in_history = await committed_tasks(run, step, plan)
-    facts = run.journal.events(run=run.id, kinds=["task.committed"])
-    recorded = {fact.data["task"] for fact in facts if fact.step == step}
+    recorded = {fact.data.task for fact in run.facts(facts.TaskCommitted, step=step)}
     return tuple(
         task.number
         for task in plan.tasks
@@ -222,54 +223,49 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     step = attrs.evolve(step, attempt=record.attempt + 1, now=run.now())
     found = await found_before(run, record)
     gate = StepGate(run, step.id, written=written_before(run, step.id))
-    data = {
-        "kind": step.kind,
-        "phase": start.step.phase,
-        "plan": start.step.detail,
-        "round": step.round,
-        "for_gaps": start.for_gaps,
-        "executor": list(run.settings.executors),
-        "agent": list(run.settings.agent),
-        "base_commit": await run.git.head() or "",
-        "dirty_before": list(found),
-        "found": found,
-    }
+    started = facts.AttemptStarted(
+        kind=step.kind,
+        phase=start.step.phase,
+        plan=start.step.detail,
+        round=step.round,
+        for_gaps=start.for_gaps,
+        executor=run.settings.executors,
+        agent=run.settings.agent,
+        base_commit=await run.git.head() or "",
+        dirty_before=tuple(found),
+        found=found,
+    )
     is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
     about = await about_earlier_attempts(run, step) if is_retry else {}
-    run.record("attempt.started", data, step=step.id, attempt=step.attempt)
+    run.record(started, step=step.id, attempt=step.attempt)
     step = attrs.evolve(step, began=run.step(step.id).started_at, **about)
     answered = answered_checkpoints(run, step.id)
     step = attrs.evolve(step, deferred=deferred_tasks(run, step), answered=answered)
 
+    async def ended(kind: type[facts.AttemptLost | facts.AttemptFailed], **about: Any) -> None:
+        fact = kind(**about, **await end_of_attempt(run, gate))
+        run.record(fact, step=step.id, attempt=step.attempt)
+
     try:
         return await _execute(run, step, gate)
     except asyncio.CancelledError:
-        data = {"why": "stopped", **await end_of_attempt(run, gate)}
-        run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
+        await ended(facts.AttemptLost, why="stopped")
         raise
     except (GitUnavailable, PluginRefused) as exc:
         # Neither the agent nor the step is at fault: the conversation continues when the cause is gone.
-        data = {"why": "stopped", "error": failure(exc), **await end_of_attempt(run, gate)}
-        run.record("attempt.lost", data, step=step.id, attempt=step.attempt)
+        await ended(facts.AttemptLost, why="stopped", error=failure(exc))
         raise
     except Parked as exc:
         asked = {q.id for record in run.state.inquiries.values() for q in record.inquiry.questions}
         if asked.isdisjoint(exc.questions):
             # No answer would ever start the step again.
-            data = {"error": failure(exc), **await end_of_attempt(run, gate)}
-            run.record("attempt.failed", data, step=step.id, attempt=step.attempt)
+            await ended(facts.AttemptFailed, error=failure(exc))
             message = f"plugin {exc.plugin!r} waits for an answer to a question that was not asked: {exc}"
             raise Permanent(message, hint="a step is parked by asking through its host") from exc
-        run.record(
-            "attempt.lost",
-            {"why": "parked", "questions": list(exc.questions), **await end_of_attempt(run, gate)},
-            step=step.id,
-            attempt=step.attempt,
-        )
+        await ended(facts.AttemptLost, why="parked", questions=tuple(exc.questions))
         raise
     except GsdError as exc:
-        data = {"error": failure(exc), **await end_of_attempt(run, gate)}
-        run.record("attempt.failed", data, step=step.id, attempt=step.attempt)
+        await ended(facts.AttemptFailed, error=failure(exc))
         raise
 
 
@@ -383,16 +379,15 @@ def resumable(run: Run, exc: GsdError | OSError) -> ProjectError:
     return ProjectError(text, hint=f"{hint}, then run `{gsd} resume`; the results so far are kept")
 
 
-def failure(exc: GsdError) -> dict[str, Any]:
+def failure(exc: GsdError) -> Failure:
     """Return an error in the form that the journal stores."""
-    until = exc.until if isinstance(exc, Transient) else None
-    return {
-        "kind": error_kind(exc),
-        "message": clip(safe_text(str(exc)), 2000),
-        "hint": safe_text(exc.hint),
-        "until": until.isoformat() if until else None,
-        "plugin": exc.plugin if isinstance(exc, StepError | PluginError) else "",
-    }
+    return Failure(
+        kind=error_kind(exc),
+        message=clip(safe_text(str(exc)), 2000),
+        hint=safe_text(exc.hint),
+        until=exc.until if isinstance(exc, Transient) else None,
+        plugin=exc.plugin if isinstance(exc, StepError | PluginError) else "",
+    )
 
 
 def _record_failure(run: Run, request: StepRequest, exc: GsdError) -> None:
@@ -406,9 +401,9 @@ def _record_failure(run: Run, request: StepRequest, exc: GsdError) -> None:
         waiting_since = _setbacks(run, step).since or run.now()
         if until <= waiting_since + run.limits.max_wait:
             why = clip(safe_text(str(exc)), MAX_WHY)
-            run.record("timer.set", {"until": until.isoformat(), "why": why}, step=step)
+            run.record(facts.TimerSet(until=until, why=why), step=step)
             return
-    run.record("step.failed", {"error": failure(exc)}, step=step, attempt=run.step(step).attempt)
+    run.record(facts.StepFailed(error=failure(exc)), step=step, attempt=run.step(step).attempt)
 
 
 @attrs.frozen(kw_only=True)
@@ -432,29 +427,33 @@ def _setbacks(run: Run, step: str) -> Setbacks:
     took longer than planned is not waiting: the clock was set forward, or nothing ran.
     """
     found, outage, due, interferences = Setbacks(), False, None, 0
-    kinds = ["attempt.started", "attempt.failed", "timer.set", "agent.closed", "task.committed"]
-    for fact in run.journal.events(after=run.step(step).base, run=run.id, kinds=kinds):
-        if fact.step != step:
-            continue
-        match fact.kind:
-            case "attempt.started":
+    kinds = (
+        facts.AttemptStarted,
+        facts.AttemptFailed,
+        facts.TimerSet,
+        facts.AgentClosed,
+        facts.TaskCommitted,
+    )
+    for fact in run.facts(*kinds, step=step, after=run.step(step).base):
+        match fact.data:
+            case facts.AttemptStarted():
                 if due is not None and found.since is not None:
                     late = max(fact.at - due, timedelta(0))
                     found = attrs.evolve(found, since=found.since + late)
                 due = None
-            case "attempt.failed":
-                kind = fact.data["error"]["kind"]
+            case facts.AttemptFailed(error=error):
+                kind = error.kind
                 outage = kind == Outage.__name__
                 # Counted apart: no answer makes up for an agent that changes what only the run may change.
                 interferences += kind == Interference.__name__
                 if outage or kind == Transient.__name__:
                     found = attrs.evolve(found, retries=found.retries + 1)
-            case "timer.set":
-                due = datetime.fromisoformat(fact.data["until"])
-                planned = due - fact.at if outage else timedelta(0)
+            case facts.TimerSet(until=until):
+                due = until
+                planned = until - fact.at if outage else timedelta(0)
                 waited = found.waited + max(planned, timedelta(0))
                 found = attrs.evolve(found, waited=waited, since=found.since or fact.at)
-            case _ if fact.data.get("ended", "done") == "done":
+            case facts.TaskCommitted() | facts.AgentClosed(ended="done"):
                 found, outage = Setbacks(), False
             case _:
                 pass
@@ -462,23 +461,28 @@ def _setbacks(run: Run, step: str) -> Setbacks:
 
 
 def _record_result(run: Run, step: StepRequest, result: StepResult, *, owned: bool) -> None:
-    data: dict[str, Any] = {"result": unstructure(result), "phase": step.phase.number if step.phase else ""}
+    phase = step.phase.number if step.phase else ""
+    returned = facts.StepReturned(result=unstructure(result), phase=phase)
     if isinstance(result.outcome, Verified):
         report = result.outcome.report
-        data["gaps"] = [gap.key for gap in report.gaps]
-        data["failed_detectors"] = list(report.failed_detectors)
-        data["passed"] = report.passed
+        returned = attrs.evolve(
+            returned,
+            gaps=tuple(gap.key for gap in report.gaps),
+            failed_detectors=report.failed_detectors,
+            passed=report.passed,
+        )
     if isinstance(result.outcome, Found):
-        data["gaps"] = [gap.key for gap in result.outcome.gaps]
+        returned = attrs.evolve(returned, gaps=tuple(gap.key for gap in result.outcome.gaps))
     if owned:
         # Plans that the run's own agent wrote need no trust at the next start.
         now = read_planning(run.root)
         paths = [plan.path for phase in now.phases for plan in phase.plans]
         known = plan_digests(run.planning, paths)
-        data["plans"] = {
+        plans = {
             path: digest for path, digest in plan_digests(now, paths).items() if known.get(path) != digest
         }
-    run.record("step.result", data, step=step.id, attempt=run.step(step.id).attempt)
+        returned = attrs.evolve(returned, plans=plans)
+    run.record(returned, step=step.id, attempt=run.step(step.id).attempt)
 
 
 @attrs.define(kw_only=True)

@@ -15,8 +15,7 @@ from typing import Any
 
 from attrs import evolve
 
-from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
+from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
 from gsd_core.model.step import StepRequest
 from gsd_core.planning.model import Plan, Task
@@ -42,8 +41,8 @@ async def check_before(run: Run, step: StepRequest, gate: StepGate, task: Task) 
     result = await check(gate, task.check, step.tree, run.limits.check)
     # A program or file that is missing now may be what the task is about; wrong syntax stays wrong.
     result = evolve(result, unusable=result.unusable or syntax_error(result.exit, result.output))
-    data = {"task": name, "sha256": _digest(task.check), "result": unstructure(_redacted(result))}
-    run.record("check.before", data, step=step.id, attempt=step.attempt)
+    checked = facts.CheckedBefore(task=name, sha256=_digest(task.check), result=_redacted(result))
+    run.record(checked, step=step.id, attempt=step.attempt)
     return result
 
 
@@ -106,7 +105,8 @@ def replace_check(
 ) -> None:
     """See :meth:`gsd_core.StepHost.replace_check`."""
     assert step.plan is not None, "only a plan has tasks"
-    decision = ReplacedCheck(
+    decision = facts.CheckReplaced(
+        plan=step.plan.id,
         task=task.number,
         was=task.check,
         check=sanitize(command).strip(),
@@ -115,18 +115,16 @@ def replace_check(
     )
     # The same call is made again after a crash.
     if decision not in replaced_checks(run, step.id, step.plan):
-        data = {"plan": step.plan.id, **unstructure(decision)}
-        run.record("check.replaced", data, step=step.id, attempt=step.attempt)
+        run.record(decision, step=step.id, attempt=step.attempt)
 
 
 def replaced_checks(run: Run, step: str, plan: Plan) -> tuple[ReplacedCheck, ...]:
     """Return the last decision about each check of *plan*, unless the PLAN has another check by now."""
     in_plan = {task.number: task.check for task in plan.tasks}
     found: dict[int, ReplacedCheck] = {}
-    for fact in run.journal.events(run=run.id, kinds=["check.replaced"]):
-        if fact.step == step and fact.data["plan"] == plan.id:
-            decision = structure(fact.data, ReplacedCheck)
-            found[decision.task] = decision
+    for fact in run.facts(facts.CheckReplaced, step=step):
+        if fact.data.plan == plan.id:
+            found[fact.data.task] = fact.data
     return tuple(each for number, each in sorted(found.items()) if in_plan.get(number) == each.was)
 
 
@@ -146,9 +144,9 @@ def tests_of_cycle(run: Run, step: StepRequest, task: Task) -> frozenset[str]:
     red = task.number - {"green": 1, "refactor": 2}.get(task.cycle, 0)
     if red == task.number:
         return frozenset()
-    for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
-        if fact.step == step.id and fact.data["task"] == f"{step.plan.id}/{red}":
-            paths = frozenset(fact.data["paths"])
+    for fact in run.facts(facts.TaskCommitted, step=step.id):
+        if fact.data.task == f"{step.plan.id}/{red}":
+            paths = frozenset(fact.data.paths)
             return frozenset(filter(is_test_file, paths)) or paths
     return frozenset()
 
@@ -164,8 +162,8 @@ def needs_no_changes(run: Run, step: StepRequest, task: Task) -> bool:
     if task.cycle:
         return task.cycle == "refactor"
     names = {f"{step.plan.id}/{other.number}" for other in step.plan.tasks if other.number < task.number}
-    facts = run.journal.events(run=run.id, kinds=["task.committed"])
-    committed = {path for fact in facts if fact.data["task"] in names for path in fact.data["paths"]}
+    done = (fact.data for fact in run.facts(facts.TaskCommitted) if fact.data.task in names)
+    committed = {path for task in done for path in task.paths}
     own = {path.removeprefix("./") for path in task.files if not protected_part(path)}
     return own <= committed
 
@@ -184,22 +182,24 @@ async def about_earlier_attempts(run: Run, step: StepRequest) -> dict[str, Any]:
 
 def _last_failure(run: Run, step: str) -> str:
     """Return how the last attempt ended, if it failed or was interrupted since the step was last complete."""
-    kinds = ["attempt.failed", "attempt.lost", "step.completed"]
-    ends: list[Record] = [fact for fact in run.journal.events(run=run.id, kinds=kinds) if fact.step == step]
-    if not ends or ends[-1].kind == "step.completed":
-        return ""
-    last = ends[-1]
-    if last.kind == "attempt.failed":
-        return str(last.data["error"]["message"])
-    # A parked attempt continues its conversation, with the answer.
-    return "" if last.data.get("why") == "parked" else "it was interrupted before it was done"
+    ends = [
+        fact.data
+        for fact in run.facts(facts.AttemptFailed, facts.AttemptLost, facts.StepCompleted, step=step)
+    ]
+    match ends[-1:]:
+        case [facts.AttemptFailed(error=error)]:
+            return error.message
+        case [facts.AttemptLost(why=why)] if why != "parked":
+            return "it was interrupted before it was done"
+        case _:
+            return ""  # a parked attempt continues its conversation, with the answer
 
 
 def _before(run: Run, name: str, command: str) -> CheckResult | None:
     digest = _digest(command)
-    for fact in run.journal.events(run=run.id, kinds=["check.before"]):
-        if fact.data["task"] == name and fact.data["sha256"] == digest:
-            return evolve(structure(fact.data["result"], CheckResult), command=command)
+    for fact in run.facts(facts.CheckedBefore):
+        if fact.data.task == name and fact.data.sha256 == digest:
+            return evolve(fact.data.result, command=command)
     return None
 
 

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from gsd_core.errors import GsdError
 from gsd_core.git import GitUnavailable
-from gsd_core.journal.codec import structure, unstructure
+from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
@@ -120,8 +120,8 @@ async def commit_task(
     await require_branch(run)
     name = f"{step.plan.id}/{task.number}"
     # A commit with these trailers is believed after a crash because of this fact: anybody can write trailers.
-    begun = {"task": name, "parent": await run.git.head() or ""}
-    run.record("task.committing", begun, step=step.id, attempt=step.attempt)
+    begun = facts.TaskCommitting(task=name, parent=await run.git.head() or "")
+    run.record(begun, step=step.id, attempt=step.attempt)
     try:
         commit = await commit_with_hooks(
             run,
@@ -145,8 +145,7 @@ async def commit_task(
 
 async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
     """Whether every other task of the plan that changes files is committed, or deferred."""
-    facts = run.journal.events(run=run.id, kinds=["task.committed"])
-    recorded = {fact.data["task"] for fact in facts if fact.step == step.id}
+    recorded = {fact.data.task for fact in run.facts(facts.TaskCommitted, step=step.id)}
     recorded |= {f"{plan.id}/{one.task}" for one in deferred_tasks(run, step)}
     others = [t.number for t in plan.tasks if t.type == "auto" and t.number != task.number]
     return all(n in step.tasks_done or f"{plan.id}/{n}" in recorded for n in others)
@@ -178,15 +177,14 @@ def co_author(run: Run) -> dict[str, str]:
 def made_plan(run: Run, step: str) -> Plan | None:
     """Return the plan that the step made for itself, in this or an earlier attempt, if any."""
     found: Plan | None = None
-    for fact in run.journal.events(run=run.id, kinds=["plan.made", "step.completed"]):
-        if fact.step == step:
-            found = structure(fact.data["plan"], Plan) if fact.kind == "plan.made" else None
+    for fact in run.facts(facts.PlanMade, facts.StepCompleted, step=step):
+        found = fact.data.plan if isinstance(fact.data, facts.PlanMade) else None
     return found
 
 
 def record_plan(run: Run, step: StepRequest, plan: Plan) -> Plan:
     """Record a plan that the step made for itself, and return it as the journal has it."""
-    run.record("plan.made", {"plan": unstructure(plan)}, step=step.id, attempt=step.attempt)
+    run.record(facts.PlanMade(plan=plan), step=step.id, attempt=step.attempt)
     found = made_plan(run, step.id)
     assert found is not None
     return found
@@ -196,10 +194,20 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> 
     """Return the task's commit, if any: from the journal, else from the history."""
     number = task.number
     name = f"{plan.id}/{number}"
-    for fact in run.journal.events(run=run.id, kinds=["task.committed"]):
-        if fact.step == step.id and fact.data["task"] == name:
-            # What an earlier version did not record has its default; the check is without its output.
-            return structure({k: v for k, v in fact.data.items() if v is not None}, TaskCommit)
+    for fact in run.facts(facts.TaskCommitted, step=step.id):
+        if (known := fact.data).task == name:
+            was = known.check
+            return TaskCommit(
+                commit=known.commit,
+                paths=known.paths,
+                created=known.created,
+                deleted=known.deleted,
+                at=known.at,
+                note=known.note,
+                check=CheckResult(command=was.command, exit=was.exit, passed_before=was.passed_before)
+                if was
+                else None,
+            )
     commit = await _interrupted_commit(run, step.id, name)
     if commit is None and number in step.tasks_done:
         commit = (await committed_tasks(run, step.id, plan)).get(number)
@@ -227,14 +235,10 @@ async def _read_commit(run: Run, commit: str) -> TaskCommit:
 
 async def _interrupted_commit(run: Run, step: str, task: str) -> str | None:
     """Return the commit that a killed process made for a task and did not record, if any."""
-    begun = [
-        fact
-        for fact in run.journal.events(run=run.id, kinds=["task.committing"])
-        if fact.step == step and fact.data["task"] == task
-    ]
+    begun = [fact.data for fact in run.facts(facts.TaskCommitting, step=step) if fact.data.task == task]
     if not begun:
         return None
-    return await run.git.find(trailers(run, step, task), since=begun[-1].data["parent"])
+    return await run.git.find(trailers(run, step, task), since=begun[-1].parent)
 
 
 async def committed_tasks(run: Run, step: str, plan: Plan) -> dict[int, str]:
@@ -248,8 +252,8 @@ async def committed_tasks(run: Run, step: str, plan: Plan) -> dict[int, str]:
     names = {f"{plan.id}/{task.number}": task.number for task in plan.tasks}
     found = [c for c in await run.git.trailed() if c.step == step and c.task in names]
     since = await run.git.last_of(plan.path) if any(c.run != run.id for c in found) else ""
-    known = {fact.data["commit"] for fact in run.journal.events(run=run.id, kinds=["task.committed"])}
-    opened = [fact.data.get("head") for fact in run.journal.events(run=run.id, kinds=["run.opened"])]
+    known = {fact.data.commit for fact in run.facts(facts.TaskCommitted)}
+    opened = [fact.data.head for fact in run.facts(facts.RunOpened)]
     tasks: dict[int, str] = {}
     for commit in found:
         keys = {"GSD-Run": commit.run, "GSD-Step": commit.step, "GSD-Task": commit.task}
@@ -264,24 +268,24 @@ async def committed_tasks(run: Run, step: str, plan: Plan) -> dict[int, str]:
 
 
 def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskCommit) -> None:
-    check_data = None
+    check = None
     if done.check is not None:
-        check_data = {
-            "command": redact(done.check.command),
-            "exit": done.check.exit,
-            "passed_before": done.check.passed_before,
-            "sha256": hashlib.sha256(done.check.output.encode()).hexdigest(),
-        }
+        check = facts.CommittedCheck(
+            command=redact(done.check.command),
+            exit=done.check.exit,
+            passed_before=done.check.passed_before,
+            sha256=hashlib.sha256(done.check.output.encode()).hexdigest(),
+        )
     title = next((task.name for task in plan.tasks if task.number == number), "")
-    data = {
-        "task": f"{plan.id}/{number}",
-        "name": safe_text(title, multiline=False),
-        "commit": done.commit,
-        "paths": list(done.paths),
-        "created": list(done.created),
-        "deleted": list(done.deleted),
-        "note": done.note,
-        "at": done.at.isoformat() if done.at else None,
-        "check": check_data,
-    }
-    run.record("task.committed", data, step=step.id, attempt=step.attempt)
+    committed = facts.TaskCommitted(
+        task=f"{plan.id}/{number}",
+        name=safe_text(title, multiline=False),
+        commit=done.commit,
+        paths=done.paths,
+        created=done.created,
+        deleted=done.deleted,
+        note=done.note,
+        at=done.at,
+        check=check,
+    )
+    run.record(committed, step=step.id, attempt=step.attempt)

@@ -9,16 +9,17 @@ silently.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from gsd_core.errors import ProjectError
 from gsd_core.git import GitError, GitUnavailable, digests
-from gsd_core.journal.schema import Record
+from gsd_core.machine import facts
+from gsd_core.machine.facts import Recorded
 from gsd_core.machine.state import StepRecord, inquiry_key
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
@@ -29,6 +30,8 @@ from .permission import StepGate
 from .questions import ask
 from .runtime import Run
 from .secret_files import allowed_secret_files, find_secret_files, record_left
+
+T = TypeVar("T")
 
 COPY_LIMIT = 1_000_000
 """The size, in bytes, of the largest unlisted files that the copy before a step contains."""
@@ -61,12 +64,12 @@ async def found_before(run: Run, record: StepRecord) -> dict[str, str]:
     """
     now = await fingerprints(run)
     is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
-    started = _last(run, str(record.id), "attempt.started") if is_retry else None
+    started = _last(run, str(record.id), facts.AttemptStarted) if is_retry else None
     if started is None:
         return now
-    before = {path: found for path, found in _found(started).items() if path in now}
-    ended = _last(run, str(record.id), "attempt.lost", "attempt.failed", after=started.seq)
-    left: Mapping[str, str] | None = ended.data.get("left") if ended else None
+    before = {path: found for path, found in _found(started.data).items() if path in now}
+    ended = _last(run, str(record.id), facts.AttemptLost, facts.AttemptFailed, after=started.seq)
+    left = ended.data.left if ended else None
     if left is not None:
         before |= {path: found for path, found in now.items() if left.get(path) != found}
     return before
@@ -75,30 +78,29 @@ async def found_before(run: Run, record: StepRecord) -> dict[str, str]:
 async def end_of_attempt(run: Run, gate: StepGate) -> dict[str, Any]:
     """Return what the fact of an attempt's end says about its uncommitted work; nothing if git fails."""
     with suppress(GitError):
-        return {"left": await fingerprints(run), "written": sorted(gate.written)}
+        return {"left": await fingerprints(run), "written": tuple(sorted(gate.written))}
     return {}
 
 
 def written_before(run: Run, step: str) -> set[str]:
     """Return the files that agents of earlier attempts at the step wrote with a tool."""
-    kinds = ("attempt.lost", "attempt.failed", "step.completed")
     written: set[str] = set()
-    for fact in run.journal.events(run=run.id, kinds=kinds):
-        if fact.step == step:
-            written = set() if fact.kind == "step.completed" else {*written, *fact.data.get("written", ())}
+    for fact in run.facts(facts.AttemptLost, facts.AttemptFailed, facts.StepCompleted, step=step):
+        ended = fact.data
+        written = {*written, *(ended.written or ())} if isinstance(ended, facts.AttemptEnded) else set()
     return written
 
 
 async def changes(run: Run, step: str) -> Changes:
     """Return the uncommitted paths of now; those unchanged since the step found them are not its own."""
     now = await fingerprints(run)
-    started = _last(run, step, "attempt.started")
-    before = _found(started) if started else {}
+    started = _last(run, step, facts.AttemptStarted)
+    before = _found(started.data) if started else {}
     # A person may change a file once more after it was settled; then it is theirs again.
     settled = {
         path
-        for fact in _since_completed(run, step, "files.settled")
-        for path, found in fact.data["found"].items()
+        for settled in _since_completed(run, step, facts.FilesSettled)
+        for path, found in settled.found.items()
         if before.get(path) == found
     }
     # Journals of earlier versions have no fingerprints: there, a path that was dirty stays the user's.
@@ -140,16 +142,15 @@ async def _keep(run: Run, step: StepRequest, listed: Collection[str], found: Col
     small = [path for path in sorted(found) if _size(run.root / path) <= COPY_LIMIT and may_commit(path)]
     paths = dict.fromkeys([*listed, *small[:COPY_COUNT]])
     contents = digests(run.root, paths)
-    for fact in _since_completed(run, step.id, "files.kept"):
-        if contents.items() <= fact.data["found"].items():
-            return str(fact.data["ref"])
+    for earlier in _since_completed(run, step.id, facts.FilesKept):
+        if contents.items() <= earlier.found.items():
+            return earlier.ref
     if not paths:
         return ""
     ref = await run.git.save_recovery(f"{run.id}-{step.id.replace('/', '-')}-before", tuple(paths))
     if ref:
-        shown = list(listed) or list(paths)
-        data = {"ref": ref, "paths": shown, "listed": bool(listed), "found": contents}
-        run.record("files.kept", data, step=step.id, attempt=step.attempt)
+        kept = facts.FilesKept(ref=ref, paths=tuple(listed or paths), listed=bool(listed), found=contents)
+        run.record(kept, step=step.id, attempt=step.attempt)
     return ref
 
 
@@ -171,18 +172,18 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
     [answer] = await ask(run, inquiry, step=step.id, key=key)
     if answer.chosen == (STOP,):
         await _stop(run, answer, key)
-    data: dict[str, Any] = {"paths": sorted(listed), "found": contents, "how": "plan", "commit": ""}
+    settled = facts.FilesSettled(paths=tuple(sorted(listed)), found=contents, how="plan")
     if answer.chosen == (COMMIT_FIRST,):
         commit = await _commit_once(run, step, listed, "before", "uncommitted changes before the plan")
-        data |= {"how": "committed", "commit": commit}
-    run.record("files.settled", data, step=step.id, attempt=step.attempt)
+        settled = evolve(settled, how="committed", commit=commit)
+    run.record(settled, step=step.id, attempt=step.attempt)
 
 
 async def _stop(run: Run, answer: Answer, key: str) -> None:
     """End the run as ``gsd stop`` does; the question is asked again when the run is resumed."""
-    run.record("control.asked", {"what": "stop", "by": answer.by, "via": answer.via})
+    run.record(facts.ControlAsked(what="stop", by=answer.by, via=answer.via))
     record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
-    run.record("question.withdrawn", {"key": inquiry_key(record.inquiry)}, step=record.inquiry.step)
+    run.record(facts.QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=record.inquiry.step)
     gsd = run.request.info.command
     message = "stopped, because the plan lists files with uncommitted changes"
     raise ProjectError(message, hint=f"commit or move them, then run `{gsd} resume`")
@@ -213,14 +214,14 @@ async def settle_leftovers(run: Run, step: StepRequest) -> None:
     if answer.chosen == (COMMIT_REST,):
         await _commit_once(run, step, left, "rest", "files that changed during the plan")
     else:
-        run.record("files.left", {"paths": list(left)}, step=step.id, attempt=step.attempt)
+        run.record(facts.FilesLeft(paths=left), step=step.id, attempt=step.attempt)
 
 
 async def report_leftovers(run: Run, step: StepRequest) -> None:
     """After an agent that makes its commits itself: record what it has not committed."""
     left = [path for path in (await changes(run, step.id)).ours if not path.startswith(".planning/autopilot")]
     if left:
-        run.record("files.left", {"paths": left, "why": "command"}, step=step.id, attempt=step.attempt)
+        run.record(facts.FilesLeft(paths=tuple(left), why="command"), step=step.id, attempt=step.attempt)
 
 
 async def require_branch(run: Run) -> None:
@@ -267,19 +268,17 @@ def _bullets(paths: Collection[str]) -> str:
     return "".join(f"\n- {path}" for path in [*shown, *more])
 
 
-def _found(started: Record) -> dict[str, str]:
+def _found(started: facts.AttemptStarted) -> dict[str, str]:
     """Return what an attempt found uncommitted; earlier versions recorded the paths only."""
-    known: Mapping[str, str] = started.data.get("found") or {}
-    return {path: known.get(path, "") for path in started.data.get("dirty_before") or ()}
+    known = started.found or {}
+    return {path: known.get(path, "") for path in started.dirty_before}
 
 
-def _last(run: Run, step: str, *kinds: str, after: int = 0) -> Record | None:
-    facts = [fact for fact in run.journal.events(after=after, run=run.id, kinds=kinds) if fact.step == step]
-    return facts[-1] if facts else None
+def _last(run: Run, step: str, *kinds: type[T], after: int = 0) -> Recorded[T] | None:
+    return next(iter([*run.facts(*kinds, step=step, after=after)][-1:]), None)
 
 
-def _since_completed(run: Run, step: str, kind: str) -> list[Record]:
+def _since_completed(run: Run, step: str, kind: type[T]) -> list[T]:
     """Return the facts of that kind about the step's current work."""
-    completed = _last(run, step, "step.completed")
-    facts = run.journal.events(after=completed.seq if completed else 0, run=run.id, kinds=[kind])
-    return [fact for fact in facts if fact.step == step]
+    completed = _last(run, step, facts.StepCompleted)
+    return [fact.data for fact in run.facts(kind, step=step, after=completed.seq if completed else 0)]

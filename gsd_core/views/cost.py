@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from gsd_core.machine.fold import Structure
+from gsd_core.machine.facts import Record
 from gsd_core.machine.ledger import Call, Ledger
-from gsd_core.machine.state import Fact
 from gsd_core.model.ids import phase_order
 from gsd_core.model.usage import Usage
 from gsd_core.serializer import SCHEMA_VERSION, Serializer
@@ -42,9 +41,9 @@ class Costs:
         )
 
 
-def calls_of(facts: Iterable[Fact], structure: Structure) -> tuple[Call, ...]:
+def calls_of(facts: Iterable[Record]) -> tuple[Call, ...]:
     """Return the agent calls in *facts*, oldest first; one in progress with what it has used so far."""
-    return tuple(Ledger(structure).add(facts).calls.values())
+    return tuple(Ledger().add(facts).calls.values())
 
 
 def sum_of(calls: Iterable[Call]) -> Costs:

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from gsd_core.errors import UserError
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import Record, Recorded
 from gsd_core.model.counts import counted, dollars_text
 from gsd_core.sanitize import one_line
-from gsd_core.serializer import SCHEMA_VERSION, Serializer
+from gsd_core.serializer import ANY, SCHEMA_VERSION, Serializer, table
 
 Data: TypeAlias = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ def parse_since(text: str, now: datetime) -> datetime:
     return time if time.tzinfo else time.astimezone()
 
 
-RECORD = Serializer(Record, "seq at run epoch kind v step? attempt? data")
+RECORD = Serializer(Recorded, "seq at run epoch kind v step? attempt? data", data=table(ANY))
 
 
 def log_json(record: Record) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from gsd_core.journal.schema import Record
+from gsd_core.codec import unstructure
 from gsd_core.machine.claims import claims_at_opening, is_stale
 from gsd_core.machine.due import (
     ApplyResult,
@@ -27,6 +27,7 @@ from gsd_core.machine.due import (
     due,
     startable_plans,
 )
+from gsd_core.machine.facts import Record, RunOpened
 from gsd_core.machine.fold import fold
 from gsd_core.machine.obsolete import MILESTONE_STEPS
 from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
@@ -129,10 +130,10 @@ def state_when_resumed(state: State, snapshot: Snapshot) -> State:
         return attrs.evolve(state, seen=snapshot, claims=claims)
     interrupted = any(record.status == "running" for record in state.steps.values())
     claims = claims_at_opening(state, snapshot, interrupted=interrupted)
-    data = {"options": state.lifecycle or Options(), "claims": claims}
+    data = unstructure(RunOpened(options=state.lifecycle or Options(), claims=claims))
     place: dict[str, Any] = {"seq": state.seq, "run": state.run, "at": state.last_at}
     opened = Record(**place, epoch=state.epoch + 1, kind="run.opened", v=1, step="", attempt=0, data=data)
-    return fold(attrs.evolve(state, seen=snapshot), [opened], lambda value, _: value)
+    return fold(attrs.evolve(state, seen=snapshot), [opened])
 
 
 def _open_question(state: State, step: str, pending_answers: Mapping[str, str]) -> Question | None:

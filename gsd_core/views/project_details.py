@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
-from gsd_core.machine.state import Fact, State, StepRecord
+from gsd_core.machine.facts import Record, StepCompleted, TaskCommitted, typed
+from gsd_core.machine.state import State, StepRecord
 from gsd_core.model.gap import HumanCheck
 from gsd_core.planning.model import Artifact, PhaseView, Plan, Planning, Statement, Task, Truth
 from gsd_core.planning.waves import plan_waves
@@ -36,16 +37,16 @@ class CommitDone:
     at: datetime | None = None
 
 
-def commits_of(facts: Iterable[Fact]) -> tuple[CommitDone, ...]:
+def commits_of(facts: Iterable[Record]) -> tuple[CommitDone, ...]:
     """Return the commits in *facts*, oldest first, each once."""
     found: dict[str, CommitDone] = {}
-    for fact in facts:
-        sha = str(fact.data.get("commit") or "")
-        if fact.kind not in ("task.committed", "step.completed") or not sha or sha in found:
-            continue
-        task = str(fact.data.get("task") or "")
-        subject = str(fact.data.get("subject") or fact.data.get("name") or task)
-        found[sha] = CommitDone(sha=sha, subject=subject, step=fact.step, task=task, at=fact.at)
+    for fact in typed(facts, TaskCommitted, StepCompleted):
+        done: TaskCommitted | StepCompleted = cast("Any", fact.data)
+        task, subject = (done.task, done.name) if isinstance(done, TaskCommitted) else ("", done.subject)
+        if done.commit and done.commit not in found:
+            found[done.commit] = CommitDone(
+                sha=done.commit, subject=subject or task, step=fact.step, task=task, at=fact.at
+            )
     return tuple(found.values())
 
 

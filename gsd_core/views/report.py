@@ -419,7 +419,7 @@ def _decision(one: Decision) -> Html:
     if answer is None:
         outcome = el("p", _badge("…", "open", "warn"), f"  gsd answer {one.id}")
     else:
-        who = answered_by(attrs.asdict(answer))
+        who = answered_by(answer)
         at = f", {answer.at.astimezone():%d %B %Y, %H:%M}" if answer.at else ""
         sign = _badge("?", "assumed", "warn") if answer.is_assumption else _badge("✓", "answered", "good")
         outcome = el("p", sign, " ", el("strong", text(answer.words)), " ", text(f"({who}{at})"))

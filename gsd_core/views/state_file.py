@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from gsd_core.files import append_below, make_folder, write_below
-from gsd_core.journal.codec import structure
-from gsd_core.journal.schema import ACTIVITY, Record
+from gsd_core.journal.schema import ACTIVITY
+from gsd_core.machine.facts import Record
 from gsd_core.machine.state import State
 from gsd_core.model.ids import StepId
 from gsd_core.sanitize import safe_data
@@ -80,7 +80,7 @@ class StateFileWriter:
         if record.kind in ACTIVITY:
             return
         history = History() if record.kind == "run.started" else self.history
-        self.history = fold_history(history, [record], structure)
+        self.history = fold_history(history, [record])
         # Only its owner may read it: it quotes prompts and answers.
         text = json.dumps(safe_data(state_file(state, self.history)), indent=2) + "\n"
         write_below(self.root, f"{FOLDER}/autopilot-state.json", text.encode(), mode=0o600, durable=False)

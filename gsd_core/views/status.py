@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from gsd_core.machine import facts
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import Wait, due
-from gsd_core.machine.fold import Structure
+from gsd_core.machine.facts import Record, Recorded, typed
 from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import (
     Closing,
-    Fact,
     Failure,
     QuestionRecord,
     RunOutcome,
@@ -285,12 +285,12 @@ def budget_of(history: History) -> Decimal | None:
     return budget
 
 
-def fold_history(history: History, facts: Iterable[Fact], structure: Structure) -> History:
-    """Return *history* after *facts*; facts of other runs than the first one's are ignored."""
-    for fact in facts:
-        handler = _HANDLERS.get(fact.kind)
-        if handler and (not history.run or fact.run == history.run):
-            history = attrs.evolve(handler(history, fact, structure), run=fact.run)
+def fold_history(history: History, records: Iterable[Record]) -> History:
+    """Return *history* after *records*; facts of other runs than the first one's are ignored."""
+    fact: Recorded[object]
+    for fact in typed(records, *_HANDLERS):
+        if not history.run or fact.run == history.run:
+            history = attrs.evolve(_HANDLERS[type(fact.data)](history, fact, fact.data), run=fact.run)
     return history
 
 
@@ -302,82 +302,86 @@ def phase_of(step: str) -> str:
         return ""
 
 
-def _run_opened(history: History, fact: Fact, _: Structure) -> History:
-    sandbox: Mapping[str, Any] = fact.data.get("sandbox") or {}
-    options: Mapping[str, Any] = fact.data.get("options") or {}
-    agents = tuple(fact.data.get("agent") or ())
+def _run_opened(history: History, _: Recorded[object], data: facts.RunOpened) -> History:
+    sandbox = data.sandbox or facts.UsedSandbox()
     opened = attrs.evolve(
         history,
-        sandbox=str(sandbox.get("name") or ""),
-        unconfined=str(sandbox.get("why") or ""),
-        branch=str(fact.data.get("branch") or ""),
-        pid=fact.data.get("pid") or 0,
-        version=fact.data.get("version") or "",
+        sandbox=sandbox.name,
+        unconfined=sandbox.why,
+        branch=data.branch or "",
+        pid=data.pid,
+        version=data.version,
         # A single step may have had another agent: the lifecycle keeps its own.
-        agents=history.agents if options.get("only_asked") else agents,
-        typed=fact.data.get("typed") or history.typed,
+        agents=history.agents if data.options.only_asked else data.agent,
+        typed=data.typed or history.typed,
     )
     budget_of(opened)  # who folds facts reports those that cannot be read; who only shows them does not
     return opened
 
 
-def _agent_call(history: History, fact: Fact, structure: Structure) -> History:
-    if fact.kind == "agent.activity" and not fact.data.get("usage"):
+def _agent_opened(history: History, fact: Recorded[object], data: facts.AgentOpened) -> History:
+    return attrs.evolve(history, running={**history.running, (fact.step, data.key): Usage()})
+
+
+def _agent_turned(history: History, fact: Recorded[object], data: facts.AgentActivity) -> History:
+    call = fact.step, data.key
+    if data.usage is None or call not in history.running:
         return history
-    used: Usage = structure(fact.data.get("usage") or {}, Usage)
-    running, call = dict(history.running), (fact.step, str(fact.data.get("key") or ""))
-    if fact.kind == "agent.closed":
-        running.pop(call, None)
-        day = fact.at.astimezone().date()
-        spent = {**history.spent, day: history.spent.get(day, Decimal(0)) + (used.dollars or 0)}
-        total, calls = history.usage + used, history.calls + 1
-        return attrs.evolve(history, usage=total, calls=calls, running=running, spent=spent)
-    if fact.kind == "agent.opened" or call in running:
-        running[call] = used + running.get(call, Usage())
-    return attrs.evolve(history, running=running)
+    return attrs.evolve(history, running={**history.running, call: data.usage + history.running[call]})
 
 
-def _branch_chosen(history: History, fact: Fact, _: Structure) -> History:
-    return attrs.evolve(history, branch=str(fact.data["branch"]))
+def _agent_closed(history: History, fact: Recorded[object], data: facts.AgentClosed) -> History:
+    running, used = dict(history.running), data.usage
+    running.pop((fact.step, data.key), None)
+    day = fact.at.astimezone().date()
+    spent = {**history.spent, day: history.spent.get(day, Decimal(0)) + (used.dollars or 0)}
+    total, calls = history.usage + used, history.calls + 1
+    return attrs.evolve(history, usage=total, calls=calls, running=running, spent=spent)
 
 
-def _notice_sent(history: History, fact: Fact, _: Structure) -> History:
+def _branch_chosen(history: History, _: Recorded[object], data: facts.BranchChosen) -> History:
+    return attrs.evolve(history, branch=data.branch)
+
+
+def _notice_sent(history: History, fact: Recorded[object], data: facts.NoticeSent) -> History:
     failing = dict(history.failing)
-    deliveries: Sequence[Mapping[str, Any]] = fact.data.get("deliveries") or ()
-    for delivery in deliveries:
-        service, reason = str(delivery["service"]), str(delivery["reason"])
+    for delivery in data.deliveries:
+        service, reason = delivery.service, delivery.reason
         known = failing.pop(service, None)
-        if service and not delivery["ok"]:
+        if service and not delivery.ok:
             count, since = (known.count + 1, known.since) if known else (1, fact.at)
             failing[service] = FailingService(service=service, reason=reason, since=since, count=count)
     return attrs.evolve(history, failing=failing)
 
 
-def _committed(history: History, fact: Fact, _: Structure) -> History:
-    commit = fact.data.get("commit") or ""
+def _committed(
+    history: History, fact: Recorded[object], data: facts.TaskCommitted | facts.StepCompleted
+) -> History:
     phase = phase_of(fact.step)
     known = history.commits.get(phase, ())
-    if not commit or commit in known:
+    if not data.commit or data.commit in known:
         return history
-    return attrs.evolve(history, commits={**history.commits, phase: (*known, commit)})
+    return attrs.evolve(history, commits={**history.commits, phase: (*known, data.commit)})
 
 
-def _failed(history: History, fact: Fact, structure: Structure) -> History:
-    error = FailureRecord(at=fact.at, step=fact.step, failure=structure(fact.data["error"], Failure))
+def _failed(
+    history: History, fact: Recorded[object], data: facts.AttemptFailed | facts.StepFailed
+) -> History:
+    error = FailureRecord(at=fact.at, step=fact.step, failure=data.error)
     return attrs.evolve(history, errors=(*history.errors, error))
 
 
-_HANDLERS: dict[str, Callable[[History, Fact, Structure], History]] = {
-    "run.opened": _run_opened,
-    "branch.chosen": _branch_chosen,
-    "agent.opened": _agent_call,
-    "agent.activity": _agent_call,
-    "agent.closed": _agent_call,
-    "notice.sent": _notice_sent,
-    "task.committed": _committed,
-    "step.completed": _committed,
-    "attempt.failed": _failed,
-    "step.failed": _failed,
+_HANDLERS: dict[type[object], Callable[[History, Recorded[object], Any], History]] = {
+    facts.RunOpened: _run_opened,
+    facts.BranchChosen: _branch_chosen,
+    facts.AgentOpened: _agent_opened,
+    facts.AgentActivity: _agent_turned,
+    facts.AgentClosed: _agent_closed,
+    facts.NoticeSent: _notice_sent,
+    facts.TaskCommitted: _committed,
+    facts.StepCompleted: _committed,
+    facts.AttemptFailed: _failed,
+    facts.StepFailed: _failed,
 }
 
 

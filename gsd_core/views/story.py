@@ -7,13 +7,17 @@ took, which question was answered. What is not worth telling has no entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
-from gsd_core.journal.schema import Record
+from gsd_core.errors import JournalError
+from gsd_core.machine import facts
+from gsd_core.machine.facts import Record, Recorded, typed
 from gsd_core.model.ids import StepId
+from gsd_core.model.question import Answer
 from gsd_core.model.usage import Usage
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
@@ -82,34 +86,30 @@ class Entry(_Told):
     step: str
 
 
-_Handler: TypeAlias = Callable[[Any, Record], _Told | None]
+_Handler: TypeAlias = Callable[[Any, Record, Any], _Told | None]
 """A method of the narrator; not typed as one, because the table of them is inside its class."""
 
 
 @attrs.define
 class Narrator:
-    """Turns records into entries; *usage* reads the usage of an agent call from its record."""
+    """Turns records into entries."""
 
-    usage: Callable[[Any], Usage]
     _began: dict[str, datetime] = attrs.field(factory=dict[str, datetime], init=False)
     _spent: dict[str, Usage] = attrs.field(factory=dict[str, Usage], init=False)
-    _calls: dict[tuple[str, str], tuple[datetime, Data]] = attrs.field(
-        factory=dict[tuple[str, str], tuple[datetime, Data]], init=False
+    _calls: dict[tuple[str, str], tuple[datetime | None, facts.AgentOpened]] = attrs.field(
+        factory=dict[tuple[str, str], "tuple[datetime | None, facts.AgentOpened]"], init=False
     )
-    _questions: dict[str, str] = attrs.field(factory=dict[str, str], init=False)
 
     def entry(self, record: Record) -> Entry | None:
         """Return the entry for *record*, the next one of the journal; ``None`` if it is not worth one.
 
         That includes records of other versions that cannot be understood.
         """
-        handler = self._handlers.get(record.kind)
-        if handler is None:
-            return None
-        try:
-            told = handler(self, record)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
+        told = None
+        with suppress(JournalError):
+            fact: Recorded[object]
+            for fact in typed([record], *self._handlers):
+                told = self._handlers[type(fact.data)](self, record, fact.data)
         if told is None:
             return None
         about: dict[str, Any] = attrs.asdict(told, recurse=False)
@@ -118,115 +118,90 @@ class Narrator:
 
     # The run
 
-    def _run_started(self, record: Record) -> _Told:
+    def _run_started(self, record: Record, data: facts.RunStarted) -> _Told:
         self._began[record.run] = record.at
-        idea: Data = record.data.get("idea") or {}
-        return _Told(
-            text=f"run {record.run}" + (f" of {idea['name']}" if idea.get("name") else ""), heading=True
-        )
+        return _Told(text=f"run {record.run}" + (f" of {data.idea.name}" if data.idea else ""), heading=True)
 
-    def _run_opened(self, record: Record) -> _Told:
-        data = record.data
-        sandbox: Data = data.get("sandbox") or {}
-        who = f"gsd {data.get('version') or '?'}, agent: {names_of(data.get('agent')) or '?'}"
-        confined = sandbox.get("name") or f"none ({sandbox.get('why') or 'unknown reason'})"
-        return _Told(text=f"{'resumed' if data.get('resumed') else 'started'} ({who}, sandbox: {confined})")
+    def _run_opened(self, record: Record, data: facts.RunOpened) -> _Told:
+        sandbox = data.sandbox or facts.UsedSandbox()
+        who = f"gsd {data.version or '?'}, agent: {names_of(data.agent) or '?'}"
+        confined = sandbox.name or f"none ({sandbox.why or 'unknown reason'})"
+        return _Told(text=f"{'resumed' if data.resumed else 'started'} ({who}, sandbox: {confined})")
 
-    def _run_closed(self, record: Record) -> _Told:
-        data = record.data
-        notes: Sequence[str] = data.get("notes") or ()
-        about = [counted(int(data.get("commits") or 0), "commit")]
-        if data.get("dollars"):
-            about.append(dollars_text(data["dollars"]))
+    def _run_closed(self, record: Record, data: facts.RunClosed) -> _Told:
+        about = [counted(data.commits, "commit")]
+        if data.dollars:
+            about.append(dollars_text(data.dollars))
         if began := self._began.get(record.run):
             about.append(f"{duration_text(record.at - began)} since the run began")
-        reason = f"{data['outcome']}, exit code {data['exit']}: {data.get('reason') or ''}".rstrip(": ")
-        sign: Sign = "done" if data["outcome"] == "done" else "failed"
-        return _Told(text=f"{reason} ({', '.join(about)})", sign=sign, details=tuple(map(str, notes)))
+        reason = f"{data.outcome}, exit code {data.exit}: {data.reason}".rstrip(": ")
+        sign: Sign = "done" if data.outcome == "done" else "failed"
+        return _Told(text=f"{reason} ({', '.join(about)})", sign=sign, details=data.notes)
 
-    def _recovered(self, record: Record) -> _Told | None:
-        lost: Sequence[str] = record.data.get("lost") or ()
-        if not record.data.get("crashed") and not lost:
+    def _recovered(self, record: Record, data: facts.Recovered) -> _Told | None:
+        if not data.crashed and not data.lost:
             return None
-        again = f"; restarting {_listed(lost)}" if lost else ""
+        again = f"; restarting {_listed(data.lost)}" if data.lost else ""
         return _Told(text=f"recovered from a crash{again}", kind="failure")
 
-    def _control(self, record: Record) -> _Told:
-        what = "stop" if record.data["what"] == "stop" else "pause after the step"
-        return _Told(text=f"asked to {what} by {record.data.get('by') or 'someone'}")
+    def _control(self, record: Record, data: facts.ControlAsked) -> _Told:
+        what = "stop" if data.what == "stop" else "pause after the step"
+        return _Told(text=f"asked to {what} by {data.by or 'someone'}")
 
-    def _branch(self, record: Record) -> _Told:
-        before = record.data.get("from") or "a detached HEAD"
-        return _Told(text=f"switched to branch {record.data['branch']} from {before}")
+    def _branch(self, record: Record, data: facts.BranchSwitched) -> _Told:
+        return _Told(text=f"switched to branch {data.branch} from {data.from_ or 'a detached HEAD'}")
 
     # Steps and tasks
 
-    def _attempt(self, record: Record) -> _Told | None:
+    def _attempt(self, record: Record, data: facts.AttemptStarted) -> _Told | None:
         again = record.attempt > 1
         if not again or record.step not in self._began:
             self._began[record.step] = record.at
             self._spent[record.step] = Usage()
-        text = step_words(record.step, for_gaps=bool(record.data.get("for_gaps")))
+        text = step_words(record.step, for_gaps=data.for_gaps)
         return _Told(text=text + (f" (attempt {record.attempt})" if again else ""), heading=True)
 
-    def _completed(self, record: Record) -> _Told:
-        data = record.data
-        commit = str(data.get("commit") or "")[:9]
-        about = [commit] if commit else []
+    def _completed(self, record: Record, data: facts.StepCompleted) -> _Told:
+        about = [data.commit[:9]] if data.commit else []
         if began := self._began.pop(record.step, None):
             about.append(duration_text(record.at - began))
         spent = self._spent.pop(record.step, Usage())
         if spent.dollars:
             about.append(cost_text(spent))
-        subject = str(data.get("subject") or "done")
+        subject = data.subject or "done"
         return _Told(text=f"{subject} ({', '.join(about)})" if about else subject, sign="done")
 
-    def _skipped(self, record: Record) -> _Told:
-        who = f" (by {record.data['by']})" if record.data.get("by") else ""
-        return _Told(text=f"skipped: {record.data.get('reason') or ''}{who}")
+    def _skipped(self, record: Record, data: facts.StepSkipped) -> _Told:
+        return _Told(text=f"skipped: {data.reason}" + (f" (by {data.by})" if data.by else ""))
 
-    def _timer(self, record: Record) -> _Told:
-        until = datetime.fromisoformat(str(record.data["until"])).astimezone()
-        return _Told(text=f"waits until {until:%H:%M:%S}: {record.data.get('why') or ''}", sign="wait")
+    def _timer(self, record: Record, data: facts.TimerSet) -> _Told:
+        return _Told(text=f"waits until {data.until.astimezone():%H:%M:%S}: {data.why}", sign="wait")
 
-    def _task(self, record: Record) -> _Told:
-        data = record.data
-        name = str(data.get("name") or "") or _listed(data.get("paths") or ())
-        number = str(data["task"]).rpartition("/")[2]
-        files = counted(len(data.get("paths") or ()), "file")
-        check: Data = data.get("check") or {}
-        details = (
-            (f"check passed: {check['command']}",) if check.get("exit") == 0 and check.get("command") else ()
-        )
-        text = f"task {number}: {name} ({str(data.get('commit') or '')[:9]}, {files})"
+    def _task(self, record: Record, data: facts.TaskCommitted) -> _Told:
+        number, name = data.task.rpartition("/")[2], data.name or _listed(data.paths)
+        passed = data.check and data.check.exit == 0 and data.check.command
+        details = (f"check passed: {passed}",) if passed else ()
+        text = f"task {number}: {name} ({data.commit[:9]}, {counted(len(data.paths), 'file')})"
         return _Told(text=text, sign="done", details=details)
 
-    def _deferred(self, record: Record) -> _Told:
-        number = str(record.data["task"]).rpartition("/")[2]
-        return _Told(text=f"task {number} is deferred: {record.data['reason']}", sign="failed")
+    def _deferred(self, record: Record, data: facts.TaskDeferred) -> _Told:
+        return _Told(text=f"task {data.task} is deferred: {data.reason}", sign="failed")
 
-    def _check_replaced(self, record: Record) -> _Told | None:
-        data = record.data
-        if data["check"] == data["was"]:
+    def _check_replaced(self, record: Record, data: facts.CheckReplaced) -> _Told | None:
+        if data.check == data.was:
             return None
-        number = str(data["task"]).rpartition("/")[2]
         return _Told(
-            text=f"task {number} has another check: {data['check']}", details=(f"before: {data['was']}",)
+            text=f"task {data.task} has another check: {data.check}", details=(f"before: {data.was}",)
         )
 
     # Agents
 
-    def _agent_opened(self, record: Record) -> None:
-        self._calls[record.step, str(record.data["key"])] = record.at, record.data
+    def _agent_opened(self, record: Record, data: facts.AgentOpened) -> None:
+        self._calls[record.step, data.key] = record.at, data
 
-    def _agent_closed(self, record: Record) -> _Told:
-        data = record.data
-        call = self._calls.pop((record.step, str(data["key"])), None)
-        began = call[0] if call else None
-        opened: Data = call[1] if call else {}
-        value: Data = data.get("value") or {}
-        model = value.get("model") or opened.get("model") or ""
-        used = self.usage(data["usage"]) if data.get("usage") else Usage()
+    def _agent_closed(self, record: Record, data: facts.AgentClosed) -> _Told:
+        began, opened = self._calls.pop((record.step, data.key), (None, facts.AgentOpened(key=data.key)))
+        model, used = (data.value or {}).get("model") or opened.model, data.usage
         self._spent[record.step] = self._spent.get(record.step, Usage()) + used
         about = [str(model)] if model else []
         if began:
@@ -235,46 +210,38 @@ class Narrator:
             about.append(tokens)
         if used.dollars:
             about.append(cost_text(used))
-        ended = str(data.get("ended") or "")
+        ended = data.ended
         result = "" if ended in ("done", "") else f" {_ENDINGS.get(ended, f'ended: {ended}')}"
-        role = str(opened.get("role") or data["key"])
-        text = f"agent ({role}){result}" + (f": {', '.join(about)}" if about else "")
+        text = f"agent ({opened.role or data.key}){result}" + (f": {', '.join(about)}" if about else "")
         return _Told(text=text, sign="note" if not result else "failed")
 
-    def _activity(self, record: Record) -> _Told | None:
-        tool = str(record.data.get("tool") or "").removeprefix(FUNCTION_TOOLS)
-        text = str(record.data.get("text") or "")
-        if record.data.get("kind") == "start" or not (tool or text):
-            return None
-        return _Told(text=": ".join(filter(None, [tool, text])))
+    def _activity(self, record: Record, data: facts.AgentActivity) -> _Told | None:
+        said = [part for part in (data.tool.removeprefix(FUNCTION_TOOLS), data.text) if part]
+        return _Told(text=": ".join(said)) if said and data.kind != "start" else None
 
     # Questions
 
-    def _asked(self, record: Record) -> _Told:
-        inquiry: Data = record.data["inquiry"]
-        questions: Sequence[Data] = inquiry["questions"]
-        self._questions |= {str(one["id"]): str(one["text"]) for one in questions}
-        details = [f"reason: {inquiry['reason']}"] if inquiry.get("reason") else []
+    def _asked(self, record: Record, data: facts.QuestionAsked) -> _Told:
+        questions, reason = data.inquiry.questions, data.inquiry.reason
+        details = [f"reason: {reason}"] if reason else []
         for one in questions:
-            options: Sequence[Data] = one.get("options") or ()
-            details += [f"{number}. {option['label']}" for number, option in enumerate(options, 1)]
-        texts = "; ".join(f"{one['text']} ({one['id']})" for one in questions)
+            details += [f"{number}. {option.label}" for number, option in enumerate(one.options, 1)]
+        texts = "; ".join(f"{one.text} ({one.id})" for one in questions)
         return _Told(text=texts, sign="question", details=tuple(details))
 
-    def _answered(self, record: Record) -> _Told:
-        answer: Data = record.data["answer"]
-        words = ", ".join(part for part in (*(answer.get("chosen") or ()), answer.get("text")) if part)
-        return _Told(text=f"{words} ({answered_by(answer)}; {answer['question']})", sign="answer")
+    def _answered(self, record: Record, data: facts.QuestionAnswered) -> _Told:
+        answer = data.answer
+        words = ", ".join(part for part in (*answer.chosen, answer.text) if part)
+        return _Told(text=f"{words} ({answered_by(answer)}; {answer.question})", sign="answer")
 
-    def _refused(self, record: Record) -> _Told:
-        name = record.data["answer"].get("question")
-        return _Told(text=f"an answer to {name} was refused: {record.data['reason']}", sign="failed")
+    def _refused(self, record: Record, data: facts.AnswerRefused) -> _Told:
+        name = data.answer.get("question")
+        return _Told(text=f"an answer to {name} was refused: {data.reason}", sign="failed")
 
     # Gaps, failures, changes
 
-    def _result(self, record: Record) -> _Told | None:
-        result: Data = record.data.get("result") or {}
-        outcome: Data = result.get("outcome") or {}
+    def _result(self, record: Record, data: facts.StepReturned) -> _Told | None:
+        outcome: Data = data.result.get("outcome") or {}
         report: Data = outcome.get("report") or {}
         gaps: Sequence[Data] = report.get("gaps") or ()
         if not gaps:
@@ -283,61 +250,48 @@ class Narrator:
         more = [f"- and {len(gaps) - MAX_LISTED} more"] if len(gaps) > MAX_LISTED else []
         return _Told(text=f"{counted(len(gaps), 'gap')} found", sign="failed", details=(*listed, *more))
 
-    def _error(self, record: Record) -> _Told:
-        error: Data = record.data["error"]
-        what = "the step failed" if record.kind == "step.failed" else f"attempt {record.attempt} failed"
-        hint = (f"hint: {error['hint']}",) if error.get("hint") else ()
-        return _Told(text=f"{what}: {error.get('message') or error['kind']}", sign="failed", details=hint)
+    def _error(self, record: Record, data: facts.AttemptFailed | facts.StepFailed) -> _Told:
+        error = data.error
+        what = "the step failed" if isinstance(data, facts.StepFailed) else f"attempt {record.attempt} failed"
+        hint = (f"hint: {error.hint}",) if error.hint else ()
+        return _Told(text=f"{what}: {error.message or error.kind}", sign="failed", details=hint)
 
-    def _landing(self, record: Record) -> _Told:
-        error: Data = record.data["error"]
-        return _Told(text=f"the result cannot be committed now: {error.get('message')}", sign="failed")
+    def _landing(self, record: Record, data: facts.LandingFailed) -> _Told:
+        return _Told(text=f"the result cannot be committed now: {data.error.message}", sign="failed")
 
-    def _lost(self, record: Record) -> _Told | None:
-        why = str(record.data.get("why") or "")
-        if why == "parked":
+    def _lost(self, record: Record, data: facts.AttemptLost) -> _Told | None:
+        if data.why == "parked":
             return None  # the question that it waits for was told already
-        error: Data = record.data.get("error") or {}
-        reason = f": {error['message']}" if error.get("message") else ""
-        return _Told(text=f"the work was {'stopped' if why == 'stopped' else 'cut off'}{reason}")
+        reason = f": {data.error.message}" if data.error else ""
+        return _Told(text=f"the work was {'stopped' if data.why == 'stopped' else 'cut off'}{reason}")
 
-    def _plugin(self, record: Record) -> _Told:
-        data = record.data
-        return _Told(text=f"plugin {data['plugin']} failed in {data['hook']}: {data['error']}", sign="failed")
+    def _plugin(self, record: Record, data: facts.PluginFailed) -> _Told:
+        return _Told(text=f"plugin {data.plugin} failed in {data.hook}: {data.error}", sign="failed")
 
-    def _kept(self, record: Record) -> _Told:
-        return _Told(
-            text=f"uncommitted files are kept under {record.data['ref']}: {_listed(record.data['paths'])}"
-        )
+    def _kept(self, record: Record, data: facts.FilesKept) -> _Told:
+        return _Told(text=f"uncommitted files are kept under {data.ref}: {_listed(data.paths)}")
 
-    def _left(self, record: Record) -> _Told:
-        return _Told(text=f"left uncommitted: {_listed(record.data['paths'])}", sign="failed")
+    def _left(self, record: Record, data: facts.FilesLeft) -> _Told:
+        return _Told(text=f"left uncommitted: {_listed(data.paths)}", sign="failed")
 
-    def _guard(self, record: Record) -> _Told:
-        kept = f" (kept under {record.data['kept']})" if record.data.get("kept") else ""
-        return _Told(text=f"undone: {'; '.join(map(str, record.data['what']))}{kept}", sign="failed")
+    def _guard(self, record: Record, data: facts.GuardFound) -> _Told:
+        kept = f" (kept under {data.kept})" if data.kept else ""
+        return _Told(text=f"undone: {'; '.join(data.what)}{kept}", sign="failed")
 
-    def _phase_added(self, record: Record) -> _Told:
-        data = record.data
-        if data.get("error"):
-            return _Told(text=f"phase {data['name']!r} was not added: {data['error']}", sign="failed")
-        return _Told(text=f"phase {data['phase']} was added: {data['name']} (asked for by {data['by']})")
+    def _phase_added(self, record: Record, data: facts.PhaseAdded) -> _Told:
+        if data.error:
+            return _Told(text=f"phase {data.name!r} was not added: {data.error}", sign="failed")
+        return _Told(text=f"phase {data.phase} was added: {data.name} (asked for by {data.by})")
 
-    def _todo(self, record: Record) -> _Told:
-        data = record.data
-        return _Told(
-            text=data["error"] or f"todo {data['todo']} was {data['what']} (asked for by {data['by']})"
-        )
+    def _todo(self, record: Record, data: facts.TodoEdited) -> _Told:
+        return _Told(text=data.error or f"todo {data.todo} was {data.what} (asked for by {data.by})")
 
-    def _notice(self, record: Record) -> _Told | None:
-        deliveries: Sequence[Data] = record.data.get("deliveries") or ()
-        about = str(record.data["key"]).split()[0]
-        sent = [str(one["service"]) for one in deliveries if one["ok"]]
-        failed = [
-            f"{one['service']}: {one['reason']}" for one in deliveries if one["service"] and not one["ok"]
-        ]
+    def _notice(self, record: Record, data: facts.NoticeSent) -> _Told | None:
+        about = data.key.split()[0]
+        sent = [one.service for one in data.deliveries if one.ok]
+        failed = [f"{one.service}: {one.reason}" for one in data.deliveries if one.service and not one.ok]
         # Without a service, nobody knows which ones it reached.
-        unknown = [str(one["reason"]) for one in deliveries if not one["service"] and not one["ok"]]
+        unknown = [one.reason for one in data.deliveries if not one.service and not one.ok]
         if not sent and not failed and not unknown:
             return None
         parts = [f"notification ({about})", f"sent to {_listed(sent)}" if sent else ""]
@@ -345,40 +299,40 @@ class Narrator:
         parts += [f"may not have been sent: {_listed(unknown)}" if unknown else ""]
         return _Told(text=" ".join(filter(None, parts)), sign="failed" if failed or unknown else "note")
 
-    _handlers: ClassVar[Mapping[str, _Handler]] = {
-        "run.started": _run_started,
-        "run.opened": _run_opened,
-        "run.closed": _run_closed,
-        "recovered": _recovered,
-        "control.asked": _control,
-        "branch.switched": _branch,
-        "attempt.started": _attempt,
-        "attempt.failed": _error,
-        "attempt.lost": _lost,
-        "step.asked": lambda _, record: _Told(text=f"asked for: {record.data['text']}"),
-        "step.result": _result,
-        "step.completed": _completed,
-        "step.failed": _error,
-        "step.skipped": _skipped,
-        "landing.failed": _landing,
-        "timer.set": _timer,
-        "task.committed": _task,
-        "task.deferred": _deferred,
-        "check.replaced": _check_replaced,
-        "agent.opened": _agent_opened,
-        "agent.closed": _agent_closed,
-        "agent.activity": _activity,
-        "question.asked": _asked,
-        "question.answered": _answered,
-        "answer.refused": _refused,
-        "plugin.failed": _plugin,
-        "files.kept": _kept,
-        "files.left": _left,
-        "guard.found": _guard,
-        "plan.edited": lambda _, record: _Told(text=f"plan {record.data['plan']} was edited by hand"),
-        "phase.added": _phase_added,
-        "todo.edited": _todo,
-        "notice.sent": _notice,
+    _handlers: ClassVar[Mapping[type[object], _Handler]] = {
+        facts.RunStarted: _run_started,
+        facts.RunOpened: _run_opened,
+        facts.RunClosed: _run_closed,
+        facts.Recovered: _recovered,
+        facts.ControlAsked: _control,
+        facts.BranchSwitched: _branch,
+        facts.AttemptStarted: _attempt,
+        facts.AttemptFailed: _error,
+        facts.AttemptLost: _lost,
+        facts.StepAsked: lambda _, __, data: _Told(text=f"asked for: {data.text}"),
+        facts.StepReturned: _result,
+        facts.StepCompleted: _completed,
+        facts.StepFailed: _error,
+        facts.StepSkipped: _skipped,
+        facts.LandingFailed: _landing,
+        facts.TimerSet: _timer,
+        facts.TaskCommitted: _task,
+        facts.TaskDeferred: _deferred,
+        facts.CheckReplaced: _check_replaced,
+        facts.AgentOpened: _agent_opened,
+        facts.AgentClosed: _agent_closed,
+        facts.AgentActivity: _activity,
+        facts.QuestionAsked: _asked,
+        facts.QuestionAnswered: _answered,
+        facts.AnswerRefused: _refused,
+        facts.PluginFailed: _plugin,
+        facts.FilesKept: _kept,
+        facts.FilesLeft: _left,
+        facts.GuardFound: _guard,
+        facts.PlanEdited: lambda _, __, data: _Told(text=f"plan {data.plan} was edited by hand"),
+        facts.PhaseAdded: _phase_added,
+        facts.TodoEdited: _todo,
+        facts.NoticeSent: _notice,
     }
 
 
@@ -402,10 +356,10 @@ def step_words(step: str, *, for_gaps: bool = False) -> str:
     return f"phase {parsed.phase}: {words}{detail}" if parsed.phase else f"{words}{detail}"
 
 
-def answered_by(answer: Data) -> str:
+def answered_by(answer: Answer) -> str:
     """Return who answered, and through what; says so if nobody looked."""
-    by, via, how = (str(answer.get(key) or "") for key in ("by", "via", "how"))
-    match how:
+    by, via = answer.by, answer.via
+    match answer.how:
         case "policy":
             return f"assumed, by {by or via or 'a policy'}"
         case "timeout":

@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 
-from gsd_core.machine.fold import Structure
+from gsd_core.machine import facts
+from gsd_core.machine.facts import KIND_OF, Record, Recorded, typed
 from gsd_core.machine.ledger import Call
-from gsd_core.machine.state import Fact
 from gsd_core.model.question import Answer, Inquiry
 
 from .cost import Costs, calls_of, sum_of
@@ -107,32 +107,48 @@ class RunSummary:
         return tuple(one for one in self.decisions if one.answer and one.answer.is_assumption)
 
 
-def summarize(facts: Iterable[Fact], structure: Structure) -> RunSummary:
-    """Return the summary of the run whose *facts* these are, in order."""
-    listed = list(facts)
+_KINDS: tuple[type[object], ...] = (
+    *(
+        facts.AttemptStarted,
+        facts.TaskCommitted,
+        facts.StepReturned,
+        facts.StepCompleted,
+        facts.AttemptFailed,
+        facts.StepFailed,
+        facts.AttemptLost,
+    ),
+    *(facts.StepSkipped, facts.QuestionAsked, facts.QuestionAnswered),
+)
+
+
+def summarize(records: Iterable[Record]) -> RunSummary:
+    """Return the summary of the run whose *records* these are, in order."""
+    listed = list(records)
     if not listed:
         return RunSummary()
-    calls = calls_of(listed, structure)
+    calls = calls_of(listed)
     steps = _Steps()
     decisions: dict[str, Decision] = {}
     gaps: dict[tuple[str, str], GapFound] = {}
-    for fact in listed:
-        steps.add(fact)
-        if fact.kind == "question.asked":
-            decisions |= {one.id: one for one in _decisions(fact, structure)}
-        elif fact.kind == "question.answered":
-            answer = structure(fact.data["answer"], Answer)
-            if answer.question in decisions:
-                decisions[answer.question] = attrs.evolve(decisions[answer.question], answer=answer)
-        elif fact.kind == "step.result":
-            _note_gaps(gaps, fact)
-    opened = [fact for fact in listed if fact.kind == "run.opened"]
+    for record in listed:
+        steps.last[record.epoch] = record.at
+        for fact in typed([record], *_KINDS):
+            steps.add(fact)
+            match fact.data:
+                case facts.QuestionAsked(inquiry=inquiry):
+                    decisions |= {one.id: one for one in _decisions(fact, inquiry)}
+                case facts.QuestionAnswered(answer=answer) if answer.question in decisions:
+                    decisions[answer.question] = attrs.evolve(decisions[answer.question], answer=answer)
+                case facts.StepReturned(result=result):
+                    _note_gaps(gaps, fact, result)
+                case _:
+                    pass
     return RunSummary(
         run=listed[0].run,
         started_at=listed[0].at,
         last_at=listed[-1].at,
         worked=_worked(listed),
-        processes=len(opened),
+        processes=sum(fact.kind == KIND_OF[facts.RunOpened] for fact in listed),
         steps=tuple(
             attrs.evolve(step, costs=sum_of(call for call in calls if call.step == step.id))
             for step in steps.found.values()
@@ -144,10 +160,10 @@ def summarize(facts: Iterable[Fact], structure: Structure) -> RunSummary:
     )
 
 
-def _worked(facts: Iterable[Fact]) -> timedelta:
+def _worked(records: Iterable[Record]) -> timedelta:
     """Return the time between the first and the last fact of each process."""
     spans: dict[int, tuple[datetime, datetime]] = {}
-    for fact in facts:
+    for fact in records:
         begin, _ = spans.get(fact.epoch, (fact.at, fact.at))
         spans[fact.epoch] = begin, fact.at
     return sum((max(end - begin, timedelta()) for begin, end in spans.values()), timedelta())
@@ -158,60 +174,50 @@ class _Steps:
     """The steps so far, by id; the facts that began attempts in progress; the last time of each process."""
 
     found: dict[str, StepDone] = attrs.field(factory=dict[str, StepDone])
-    _began: dict[str, Fact] = attrs.field(factory=dict[str, Fact])
-    _last: dict[int, datetime] = attrs.field(factory=dict[int, datetime])
+    _began: dict[str, Recorded[object]] = attrs.field(factory=dict[str, Recorded[object]])
+    last: dict[int, datetime] = attrs.field(factory=dict[int, datetime])
 
-    def add(self, fact: Fact) -> None:
-        self._last[fact.epoch] = fact.at
-        data, known = fact.data, self.found.get(fact.step)
-        if fact.kind == "attempt.started":
+    def add(self, fact: Recorded[object]) -> None:
+        known = self.found.get(fact.step)
+        if isinstance(fact.data, facts.AttemptStarted):
             self._began[fact.step] = fact
             again = attrs.evolve(known, attempts=known.attempts + 1, status="running") if known else None
             self.found[fact.step] = again or StepDone(id=fact.step, started_at=fact.at)
             return
         if known is None:
             return
-        match fact.kind:
-            case "task.committed":
-                task = _task(data)
+        match fact.data:
+            case facts.TaskCommitted() as done:
+                task = _task(done)
                 others = tuple(one for one in known.tasks if one.task != task.task)
                 self.found[fact.step] = attrs.evolve(known, tasks=(*others, task))
-            case "step.completed":
-                about = {"commit": str(data.get("commit") or ""), "subject": str(data.get("subject") or "")}
-                self._end(fact, known, "completed", **about)
-            case "attempt.failed" | "step.failed":
-                error: Mapping[str, Any] = data["error"]
-                reason = str(error.get("message") or error.get("kind") or "")
+            case facts.StepCompleted(commit=commit, subject=subject):
+                self._end(fact, known, "completed", commit=commit or "", subject=subject)
+            case facts.AttemptFailed(error=error) | facts.StepFailed(error=error):
+                reason = error.message or error.kind
                 failures = known.failures if reason in known.failures else (*known.failures, reason)
                 self._end(fact, known, "failed", failures=failures)
-            case "attempt.lost":
-                self._end(fact, known, "waiting" if data.get("why") == "parked" else "cut off")
-            case "step.skipped":
+            case facts.AttemptLost(why=why):
+                self._end(fact, known, "waiting" if why == "parked" else "cut off")
+            case facts.StepSkipped():
                 self._end(fact, known, "skipped")
             case _:
                 pass
 
-    def _end(self, fact: Fact, step: StepDone, status: str, **about: Any) -> None:
+    def _end(self, fact: Recorded[object], step: StepDone, status: str, **about: Any) -> None:
         took = step.took
         if began := self._began.pop(fact.step, None):
             # That an attempt was lost is recorded by a later process: nobody worked in between.
-            took += max(self._last[began.epoch] - began.at, timedelta())
+            took += max(self.last[began.epoch] - began.at, timedelta())
         self.found[fact.step] = attrs.evolve(step, status=status, took=took, **about)
 
 
-def _task(data: Mapping[str, Any]) -> TaskDone:
-    check: Mapping[str, Any] = data.get("check") or {}
-    return TaskDone(
-        task=str(data["task"]),
-        name=str(data.get("name") or ""),
-        commit=str(data.get("commit") or ""),
-        check=str(check.get("command") or "") if check.get("exit") == 0 else "",
-        note=str(data.get("note") or ""),
-    )
+def _task(done: facts.TaskCommitted) -> TaskDone:
+    check = done.check.command if done.check and done.check.exit == 0 else ""
+    return TaskDone(task=done.task, name=done.name, commit=done.commit, check=check, note=done.note)
 
 
-def _decisions(fact: Fact, structure: Structure) -> Iterable[Decision]:
-    inquiry: Inquiry = structure(fact.data["inquiry"], Inquiry)
+def _decisions(fact: Recorded[object], inquiry: Inquiry) -> Iterable[Decision]:
     for question in inquiry.questions:
         yield Decision(
             id=question.id,
@@ -224,9 +230,10 @@ def _decisions(fact: Fact, structure: Structure) -> Iterable[Decision]:
         )
 
 
-def _note_gaps(gaps: dict[tuple[str, str], GapFound], fact: Fact) -> None:
+def _note_gaps(
+    gaps: dict[tuple[str, str], GapFound], fact: Recorded[object], result: Mapping[str, Any]
+) -> None:
     """Add the gaps that a verification lists, and close those that it does not list any more."""
-    result: Mapping[str, Any] = fact.data.get("result") or {}
     outcome: Mapping[str, Any] = result.get("outcome") or {}
     report: Mapping[str, Any] | None = outcome.get("report")
     if not isinstance(report, Mapping):

@@ -16,7 +16,7 @@ from gsd_core.cli.app import gsd
 from gsd_core.cli.global_options import GlobalOptions
 from gsd_core.cli.plugin_loading import choose_plugins, load_plugins
 from gsd_core.cli.project_trust import examine, remember
-from gsd_core.journal.codec import unstructure
+from gsd_core.codec import unstructure
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from gsd_core.settings import journals_folder

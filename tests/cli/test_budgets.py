@@ -115,7 +115,7 @@ def test_status_and_cost_include_the_call_in_progress(bench: Bench) -> None:
 
 
 def test_what_is_left_of_a_budget_is_unknown_if_a_cost_is(bench: Bench) -> None:
-    bench.fact("run.started", idea={"name": "idea.md"})
+    bench.fact("run.started", idea={"name": "idea.md", "text": "", "sha256": ""})
     bench.fact("run.opened", agent=["fake"], options={}, typed={"budget": {"max_usd": "1"}})
     spend(bench, "init", "gpt", None, "unknown", tokens=816_000_000)
 

@@ -50,7 +50,7 @@ def test_an_estimate_and_an_unknown_cost_are_called_so(bench: Bench) -> None:
 
 
 def test_the_budget_is_the_one_that_the_run_was_given(bench: Bench) -> None:
-    bench.fact("run.started", idea={"name": "idea.md"})
+    bench.fact("run.started", idea={"name": "idea.md", "text": "", "sha256": ""})
     bench.fact("run.opened", agent=["fake"], options={}, typed={"budget": {"max_usd": "5"}})
     spend(bench, "init", "opus", "1.50", "reported")
 

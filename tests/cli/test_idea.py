@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from gsd_core import Idea
+from gsd_core.codec import structure, unstructure
 from gsd_core.errors import IdeaError
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.journal.store import Journal
 from gsd_core.model.step import FileWrite, StepResult
 from gsd_core.planning.idea import PATH, render_idea

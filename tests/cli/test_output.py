@@ -31,7 +31,7 @@ def fits(line: str, columns: int) -> bool:
 
 @pytest.mark.parametrize("columns", [40, 57, 80])
 def test_a_terminal_gets_whole_words_and_nothing_is_left_out(bench: Bench, columns: int) -> None:
-    bench.fact("run.started", idea={"name": "a-rather-long-name-of-an-idea.md"})
+    bench.fact("run.started", idea={"name": "a-rather-long-name-of-an-idea.md", "text": "", "sha256": ""})
     bench.fact("run.opened", agent=["fake"], options={})
     reason = "the agent gave up, because the interface that it should call does not exist on this machine"
     bench.fact("run.closed", outcome="failed", exit=1, reason=reason)

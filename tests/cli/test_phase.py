@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.journal.codec import unstructure
+from gsd_core.codec import unstructure
 from gsd_core.journal.lock import ProjectLock
 from gsd_core.planning.edits import Edit, apply_edit
 from gsd_core.planning.phase_edit import plan_addition

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gsd_core import Inquiry, Option, Question
-from gsd_core.journal.codec import unstructure
+from gsd_core.codec import unstructure
 from gsd_core.journal.lock import ProjectLock
 from gsd_core.machine.state import DueStep, Options, PhaseSnapshot, PlanSnapshot, Snapshot
 from tests.cli.bench import Bench, call, said, trust_everything
@@ -45,7 +45,7 @@ STEP = "1/execute/01-01"
 
 
 def started(bench: Bench, *, asked: str = "") -> None:
-    bench.fact("run.started", idea={"name": "idea.md", "sha256": "ab"})
+    bench.fact("run.started", idea={"name": "idea.md", "text": "", "sha256": "ab"})
     opened(bench, asked=asked)
 
 

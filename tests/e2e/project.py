@@ -16,8 +16,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine.facts import Record
 from gsd_core.processes import Process, processes
 from tests.run.harness import git, now, repository, trailed
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gsd_core.journal.codec import unstructure
+from gsd_core.codec import unstructure
 from gsd_core.journal.store import Journal
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot
 from tests.existing_projects.mutations import GOOD

@@ -30,8 +30,8 @@ from gsd_core import (
     Usage,
     Verified,
 )
+from gsd_core.codec import structure, unstructure
 from gsd_core.errors import JournalError
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.model.step import Outcome
 
 JSON = st.recursive(

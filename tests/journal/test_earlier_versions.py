@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gsd_core.journal.codec import structure
 from gsd_core.journal.store import Journal
 from gsd_core.machine.due import Start, due
 from gsd_core.machine.fold import FACT_KINDS, fold
@@ -49,7 +48,7 @@ def test_the_state_is_that_of_a_run_whose_first_phase_is_done(file: Path) -> Non
             "question.answered",
             "step.result",
         }
-        state = fold(State(), facts, structure)
+        state = fold(State(), facts)
 
     assert (state.closed, state.exit, state.options.phases) == ("done", 0, ("1",))
     done = {step for step, record in state.steps.items() if record.completed}

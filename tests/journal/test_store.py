@@ -18,8 +18,9 @@ import pytest
 
 from gsd_core.errors import Fenced, JournalError
 from gsd_core.journal import store
-from gsd_core.journal.schema import MAX_FACT, Record, Upcaster
+from gsd_core.journal.schema import MAX_FACT, Upcaster
 from gsd_core.journal.store import Journal
+from gsd_core.machine.facts import Record
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ROOT = str(Path(__file__).parents[2])

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import Record
 from tests.e2e.project import EXAMPLE, FAKE, Project, defects
 
 STARTS = 60

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gsd_core.journal.codec import unstructure
+from gsd_core.codec import unstructure
 from gsd_core.machine.claims import dependents, standing, unverified
 from gsd_core.machine.due import End, Start, due
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot

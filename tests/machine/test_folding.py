@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gsd_core.journal.codec import structure, unstructure
+from gsd_core.codec import unstructure
+from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import FACT_KINDS, fold
 from gsd_core.machine.state import Allowance, Claims, Closing, Failure, Options, State
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 
 from .test_decisions import PASSED, phase
-from .world import Fact
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Given = tuple[str, str, Mapping[str, Any]]
@@ -23,8 +23,9 @@ Given = tuple[str, str, Mapping[str, Any]]
 def after(*facts: Given, run: str = "r", state: State | None = None) -> State:
     """Return the state after facts, each a kind, a step and data; the first has the number 1."""
     made = [
-        Fact(
+        Record(
             seq=number,
+            v=1,
             run=run,
             epoch=1,
             at=NOON + timedelta(minutes=number),
@@ -35,7 +36,7 @@ def after(*facts: Given, run: str = "r", state: State | None = None) -> State:
         )
         for number, (kind, step, data) in enumerate(facts, start=1)
     ]
-    return fold(state or State(), made, structure)
+    return fold(state or State(), made)
 
 
 def inquiry(step: str, *, kind: str = "decision") -> Inquiry:
@@ -61,7 +62,7 @@ def seen(*phases: Any) -> Given:
     return ("project.observed", "", {"phases": [unstructure(one) for one in phases]})
 
 
-STARTED: Given = ("run.started", "", {"idea": {"name": "idea.md", "sha256": "x"}})
+STARTED: Given = ("run.started", "", {"idea": {"name": "idea.md", "text": "", "sha256": "x"}})
 CLOSED: Given = ("run.closed", "", {"outcome": "done", "exit": 0, "reason": "complete", "notes": ["n"]})
 BLOCKED: Given = ("run.closed", "", {"outcome": "blocked", "exit": 3})
 ERROR = {"error": {"kind": "Permanent", "message": "no", "hint": "", "until": None}}
@@ -107,7 +108,7 @@ RECORDS: Mapping[str, tuple[tuple[Given, ...], str, dict[str, Any]]] = {
         },
     ),
     "an attempt of an old version": (
-        (begun(base_commit=None, dirty_before=None),),
+        (("attempt.started", "1/plan", {}),),
         "1/plan",
         {"base_commit": "", "dirty_before": (), "for_gaps": False},
     ),
@@ -134,7 +135,7 @@ RECORDS: Mapping[str, tuple[tuple[Given, ...], str, dict[str, Any]]] = {
         {"status": "parked", "lost": 0},
     ),
     "a task is progress": (
-        (begun(), lost(), begun(), ("task.committed", "1/plan", {})),
+        (begun(), lost(), begun(), ("task.committed", "1/plan", {"task": "01-01/1"})),
         "1/plan",
         {"lost": 0},
     ),
@@ -250,12 +251,18 @@ RECORDS: Mapping[str, tuple[tuple[Given, ...], str, dict[str, Any]]] = {
 
 STATES: Mapping[str, tuple[tuple[Given, ...], dict[str, Any]]] = {
     "a run": (
-        (("run.started", "", {"idea": {"sha256": "x", "name": "i"}, "milestone": "v2", "journal_lost": 1}),),
+        (
+            (
+                "run.started",
+                "",
+                {"idea": {"sha256": "x", "name": "i", "text": ""}, "milestone": "v2", "journal_lost": True},
+            ),
+        ),
         {"run": "r", "idea": "x", "idea_name": "i", "milestone": "v2", "journal_lost": True, "seq": 1},
     ),
     "a run without an idea": ((("run.started", "", {"idea": None}),), {"idea": "", "idea_name": ""}),
     "opened": (
-        (STARTED, ("run.opened", "", {"options": None, "claims": {"ticked": ["1"]}, "answered": ["map"]})),
+        (STARTED, ("run.opened", "", {"claims": {"ticked": ["1"]}, "answered": ["map"]})),
         {
             "options": Options(),
             "lifecycle": Options(),

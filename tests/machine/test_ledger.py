@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsd_core import Cap, Stop, Usage, bind_settings
-from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
+from gsd_core.codec import unstructure
+from gsd_core.machine.facts import Record
 from gsd_core.machine.ledger import Ledger
 from gsd_core.model.usage import Amount
 from gsd_plugins.budget import BudgetSettings, check_budget
@@ -28,7 +28,7 @@ class Run:
     """Several calls at once, as the core does them: check and open, report a turn and check, close."""
 
     limits: BudgetSettings
-    ledger: Ledger = attrs.field(factory=lambda: Ledger(structure))
+    ledger: Ledger = attrs.field(factory=lambda: Ledger())
     facts: list[Record] = attrs.field(factory=list[Record])
     caps: dict[str, Cap] = attrs.field(factory=dict[str, Cap])
     spent: dict[str, Decimal] = attrs.field(factory=dict[str, Decimal])
@@ -123,11 +123,11 @@ def test_a_ledger_that_is_read_again_is_the_same(script: Script) -> None:
     run = Run(BudgetSettings(max_usd=Decimal(5)))
 
     for _ in play(run, script, limit=None):
-        assert Ledger(structure).add(run.facts) == run.ledger
+        assert Ledger().add(run.facts) == run.ledger
 
     for key in sorted(run.caps):
         run.close(key)
-    resumed = Ledger(structure).add(run.facts).resumed()
+    resumed = Ledger().add(run.facts).resumed()
     assert (resumed.used(), resumed.turn, resumed.open_calls) == (run.ledger.used(), run.ledger.turn, [])
     assert resumed.spend(RUN, STEP, lambda _: Amount()).held == Amount()
 
@@ -145,7 +145,7 @@ def test_what_a_lost_call_used_counts_once_it_is_recorded() -> None:
     run = Run(BudgetSettings(max_usd=Decimal(1)))
     run.open("one", None)
     run.turn("one", Decimal("0.40"))
-    resumed = Ledger(structure).add(run.facts).resumed()
+    resumed = Ledger().add(run.facts).resumed()
     assert resumed.used() == Amount()
 
     run.fact(

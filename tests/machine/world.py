@@ -8,9 +8,10 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from gsd_core.journal.codec import structure, unstructure
+from gsd_core.codec import unstructure
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import ApplyResult, AskAgain, Due, End, Escalate, Settle, Start, Wait, due
+from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Claims, DueStep, PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.model.ids import StepId, question_id
@@ -20,20 +21,6 @@ STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 SURVEY = DueStep(kind="survey", before="init")
 REVIEW = DueStep(kind="review", before="complete")
 AUDIT = DueStep(kind="audit", before="end")
-
-
-@frozen(kw_only=True)
-class Fact:
-    """A fact as the journal returns it."""
-
-    seq: int
-    run: str = "r"
-    epoch: int
-    at: datetime
-    kind: str
-    step: str
-    attempt: int
-    data: Mapping[str, Any]
 
 
 @frozen(kw_only=True)
@@ -53,8 +40,10 @@ class World:
 
     def record(self, kind: str, data: Mapping[str, Any], step: str = "", attempt: int = 0) -> World:
         """Return the world after one more fact."""
-        fact = Fact(
+        fact = Record(
             seq=self.state.seq + 1,
+            run="r",
+            v=1,
             epoch=self.epoch,
             at=STARTED + timedelta(seconds=self.state.seq),
             kind=kind,
@@ -62,7 +51,7 @@ class World:
             attempt=attempt,
             data=data,
         )
-        return evolve(self, state=fold(self.state, [fact], structure))
+        return evolve(self, state=fold(self.state, [fact]))
 
     def observed(self) -> World:
         """Return the world after the planning files were read."""
@@ -89,7 +78,7 @@ def new_world(
         disk = evolve(disk, milestone="v1.0", due=(SURVEY, AUDIT))
     world = World(state=State(), disk=disk, own=own)
     claims = claims_at_opening(world.state, disk, interrupted=False)
-    world = world.record("run.started", {"idea": {"name": "idea", "sha256": "x"}})
+    world = world.record("run.started", {"idea": {"name": "idea", "text": "", "sha256": "x"}})
     return world.record("run.opened", opened(dict(options or {}), claims)).observed()
 
 

@@ -20,6 +20,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "values": (
         "errors",
         "exit_codes",
+        "codec",
         "model",
         "protected_paths",
         "serializer",
@@ -43,7 +44,7 @@ OPEN_LAYERS = {"values", "plugin boundary"}
 
 SIDEWAYS: dict[str, set[str]] = {
     "planning": {"sanitize"},
-    "journal": {"sanitize"},
+    "journal": {"sanitize", "machine"},
     "git": {"programs"},
     "project": {"views", "project_details"},
     "project_details": {"views"},
@@ -62,7 +63,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pluggy": {"hook_markers", "hookspecs", "plugins"},
     "apsw": {"journal"},
     "filelock": {"journal"},
-    "cattrs": {"journal", "settings"},
+    "cattrs": {"codec", "settings"},
     "psutil": {"processes", "run"},
     "ruamel": {"planning"},
     "platformdirs": {"settings", "run"},
@@ -205,6 +206,8 @@ VALUE_IMPORTS = {
     "hashlib",
     "secrets",  # For random ids.
     "errno",  # For telling errors of the machine apart.
+    "functools",  # For values that are computed once.
+    "cattrs",  # Converts values to JSON data and back.
     "fnmatch",  # For comparing names, like unicodedata.
     "operator",
     "types",

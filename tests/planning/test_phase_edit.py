@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gsd_core.codec import structure, unstructure
 from gsd_core.errors import PlanningError
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.planning.edits import Edit, apply_edit
 from gsd_core.planning.phase_edit import plan_addition, plan_removal
 from gsd_core.planning.survey import read_planning

@@ -12,12 +12,12 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from gsd_core.codec import unstructure
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import RunInfo, gsd_run_agent
-from gsd_core.journal.codec import unstructure
 from gsd_core.journal.inbox import put as put
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine.facts import Record
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, ToolUse
 from gsd_core.model.question import Answer

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from gsd_core import Event, Gap, Permanent, PhaseView, RunStep, StepRequest, StepResult, implements
 from gsd_core.hookspecs import gsd_find_gaps, gsd_on_event, gsd_wrap_step
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import Record
 from gsd_core.machine.state import Options, State
 from gsd_core.run.notifications import notice_of
 from gsd_core.run.publishing import work_so_far

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from gsd_core.codec import structure
 from gsd_core.errors import Transient
 from gsd_core.hookspecs import gsd_permit_tool
-from gsd_core.journal.codec import structure
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import (
     AgentHost,

@@ -12,12 +12,12 @@ from typing import Any, cast
 import pytest
 from attrs import define, evolve, frozen
 
+from gsd_core.codec import structure
 from gsd_core.errors import Credentials, Exhausted, Permanent, Transient
 from gsd_core.git import Git
 from gsd_core.hookspecs import gsd_check_budget, gsd_execute_step
-from gsd_core.journal.codec import structure
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine.facts import Record
 from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask, Limits
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.step import StepHost, StepRequest, StepResult

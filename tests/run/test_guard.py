@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import define, evolve, field
 
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import Record
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.run import RunEnd
 from tests.cli.bench import call

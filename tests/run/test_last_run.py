@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine.facts import Record
 from gsd_core.run.last_run import read_last_run
 from tests.cli.bench import call
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from gsd_core import hookspecs
+from gsd_core.codec import structure
 from gsd_core.errors import NoSandbox, Parked
 from gsd_core.hookspecs import RunInfo, gsd_lifespan
-from gsd_core.journal.codec import structure
 from gsd_core.model.agent import AgentResult
 from gsd_core.model.gap import GapReport
 from gsd_core.model.question import Answer

@@ -27,7 +27,7 @@ from gsd_core import (
     implements,
 )
 from gsd_core.hookspecs import gsd_on_event, gsd_wrap_step
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import Record
 from gsd_core.machine.state import State
 from gsd_core.testing import FakeClock
 from gsd_plugins import retry

@@ -28,8 +28,8 @@ from gsd_core.exit_codes import ExitCode
 from gsd_core.git import Git
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_steps
-from gsd_core.journal.schema import Record
 from gsd_core.journal.store import Journal
+from gsd_core.machine.facts import Record
 from gsd_core.machine.state import Options
 from gsd_core.planning.verification import parse_verdict
 from gsd_core.run import RunEnd

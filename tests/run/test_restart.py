@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from gsd_core import AgentHost, AgentResult, AgentTask, Transient
-from gsd_core.journal.schema import Record
+from gsd_core.machine.facts import Record
 from gsd_core.machine.state import State
 from gsd_core.run import start
 from gsd_core.testing import FakeClock

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gsd_core.codec import structure, unstructure
 from gsd_core.git.command import Command
-from gsd_core.journal.codec import structure, unstructure
 from gsd_core.run.seal import Changes, Seal, Sealer
 
 from . import harness as h

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from gsd_core.codec import unstructure
 from gsd_core.errors import Permanent
-from gsd_core.journal.codec import unstructure
 from gsd_core.journal.store import Journal
 from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask
 from gsd_core.model.usage import Usage

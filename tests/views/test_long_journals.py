@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gsd_core import Inquiry, Option, Question, project_details
+from gsd_core.codec import unstructure
 from gsd_core.errors import JournalError
-from gsd_core.journal.codec import unstructure
 from gsd_core.journal.store import Journal
 from gsd_core.project import Project
 

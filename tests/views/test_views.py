@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from gsd_core import Inquiry, Option, Question, UserError
-from gsd_core.journal.codec import structure, unstructure
-from gsd_core.journal.schema import Record
+from gsd_core.codec import unstructure
+from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import fold
 from gsd_core.machine.state import Options, PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.views.log import log_line, parse_since
@@ -46,16 +46,16 @@ class Facts:
     @property
     def state(self) -> State:
         """The state of the machine after these facts."""
-        return fold(State(), self.records, structure)
+        return fold(State(), self.records)
 
     @property
     def history(self) -> History:
         """The history that these facts make."""
-        return fold_history(History(), self.records, structure)
+        return fold_history(History(), self.records)
 
 
 def _open_run(options: Options | None = None) -> Facts:
-    facts = Facts().add("run.started", idea={"name": "idea.md", "sha256": "ab"})
+    facts = Facts().add("run.started", idea={"name": "idea.md", "text": "", "sha256": "ab"})
     return facts.add("run.opened", pid=1, options=unstructure(options or Options()), agent=["fake"])
 
 
@@ -266,7 +266,7 @@ def test_the_time_between_two_processes_is_no_part_of_the_time_that_a_step_took(
     # A second process resumed the run after an hour.
     later = [attrs.evolve(one, epoch=2, at=one.at + timedelta(hours=1)) for one in facts.records[4:]]
 
-    summary = summarize([*facts.records[:4], *later], structure)
+    summary = summarize([*facts.records[:4], *later])
 
     assert [(step.status, step.attempts, step.took) for step in summary.steps] == [
         ("completed", 2, timedelta(seconds=1 + 1))

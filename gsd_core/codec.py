@@ -1,7 +1,8 @@
 """Conversion of values to JSON data and back, for every public class of :mod:`gsd_core`.
 
 Times are aware ISO 8601 text, durations are seconds, amounts of dollars and paths (POSIX) are text.
-A member of a union of public classes has the name of its class in the key ``type``.
+A member of a union of public classes has the name of its class in the key ``type``. A ``_`` at the end of a
+field's name is not part of the key. A field with ``omit`` in its metadata has no key while it is ``None``.
 Keys that a newer version may have added are ignored; any other mismatch is an error.
 """
 
@@ -13,6 +14,8 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import attrs
 
 from gsd_core.errors import JournalError
 from gsd_core.model.agent import Permission
@@ -53,8 +56,27 @@ def structure(data: Any, kind: Any) -> Any:
 
 @cache
 def _converter() -> Converter:
-    from cattrs import Converter  # slow to import
+    from cattrs import Converter, override  # slow to import
+    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
     from cattrs.strategies import configure_tagged_union
+
+    def is_special(kind: Any) -> bool:
+        names = attrs.fields(kind) if attrs.has(kind) else ()
+        return any(each.metadata or each.name.endswith("_") for each in names)
+
+    def overrides(kind: Any) -> dict[str, Any]:
+        return {
+            each.name: override(
+                rename=each.name.removesuffix("_"), omit_if_default=each.metadata.get("omit", False)
+            )
+            for each in attrs.fields(kind)
+        }
+
+    def writer(kind: type[Any]) -> Any:
+        return make_dict_unstructure_fn(kind, converter, **overrides(kind))
+
+    def reader(kind: type[Any]) -> Any:
+        return make_dict_structure_fn(kind, converter, **overrides(kind))
 
     converter = Converter(unstruct_collection_overrides={tuple: list})
     for kind, down, up in _LEAVES:
@@ -64,6 +86,8 @@ def _converter() -> Converter:
     for kind in (str, int, bool, float):
         converter.register_structure_hook(kind, _unconverted)
     converter.register_unstructure_hook_func(lambda kind: kind == frozenset[str], sorted)
+    converter.register_unstructure_hook_factory(is_special, writer)
+    converter.register_structure_hook_factory(is_special, reader)
     for union in UNIONS:
         configure_tagged_union(union, converter, tag_name=TAG)
     return converter
