@@ -274,7 +274,8 @@ def _total(old: int | None, phase: str, was: tuple[int, int], now: tuple[int, in
     """
     first = re.match(r"\d+", phase)
     counts_on = first is not None and int(first[0]) > now[0]
-    return now[1] if now[1] and (counts_on or (old == was[1] and old != was[0])) else now[0]
+    by_number = old != was[0] and (old == was[1] or now[1] > now[0])
+    return now[1] if now[1] and (counts_on or by_number) else now[0]
 
 
 def _at_plan(old: str, change: SetPosition) -> str:
@@ -353,7 +354,8 @@ def _with_state(text: str, change: SetPosition) -> str:
     if not (match := _STATE.search(text)):
         return text
     word, status = match["word"], STATUSES.get(change.status.lower(), (change.status, ""))[0]
-    now = "complete" if status in ("verifying", "completed") else status
+    # Before its verification a phase is not complete: that line alone would be evidence of it.
+    now = "complete" if status == "completed" else status
     now = now.upper() if word.isupper() else now
     return text[: match.start("word")] + now + text[match.end("word") :]
 
