@@ -70,7 +70,7 @@ BRANCH_TEMPLATES = {
 
 
 def branch_template(config: Mapping[str, Any], kind: str) -> str:
-    """Return the template for branches of a *kind*, a key of :data:`BRANCH_TEMPLATES`; empty if they have none.
+    """Return the template for branches of a *kind*, a key of :data:`BRANCH_TEMPLATES`, or an empty text.
 
     Raises :class:`ConfigError` for one that would give all of them the same name.
     """

@@ -85,8 +85,11 @@ def close_milestone(text: str, version: str, date: str) -> str:
 
 
 def begin_milestone(text: str, version: str, name: str) -> str:
-    """Name the milestone in progress in the frontmatter, if it names one."""
+    """Name the milestone in progress in the frontmatter and in the current position, if they name one."""
     lines = Lines.of(text)
+    if section := section_lines(lines, "current position"):
+        for pattern in (_PLAIN, _BOLD):
+            _fill(lines, range(*section), pattern, {"milestone": inline(f"{version} {name}")})
     _fill_keys(lines, {"milestone": version, "milestone_name": inline(name)})
     return str(lines)
 

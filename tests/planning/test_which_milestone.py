@@ -10,6 +10,7 @@ from gsd_core.planning.audit import audit
 from gsd_core.planning.changes import ListPlans, SetPosition, TickPhase, TickPlan
 from gsd_core.planning.edit import apply_changes
 from gsd_core.planning.next_milestone import next_version
+from gsd_core.planning.state import begin_milestone
 from gsd_core.planning.survey import read_planning, survey
 from tests.planning.trees import make_project
 
@@ -239,3 +240,10 @@ def test_an_audit_leaves_out_what_a_phase_of_an_earlier_milestone_owes(tmp_path:
     assert [one.evidence for one in found.requirements if one.status == "orphaned"] == [
         "assigned to phase 9, which is not in ROADMAP.md"
     ]
+
+
+@pytest.mark.parametrize("field", ["Milestone:", "**Milestone:**"])
+def test_the_position_names_the_milestone_that_begins(field: str) -> None:
+    text = f"---\nmilestone: v1.1\n---\n## Current Position\n\n{field} (none — v1.1 shipped)\nPhase: —\n"
+
+    assert begin_milestone(text, "v1.2", "Search").splitlines()[5] == f"{field} v1.2 Search"
