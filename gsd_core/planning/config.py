@@ -77,10 +77,8 @@ def branch_template(config: Mapping[str, Any], kind: str) -> str:
     (default, parts), key = BRANCH_TEMPLATES[kind], f"git.{kind}_branch_template"
     template = get(config, key, default)
     if template and not any(part in template for part in parts):
-        raise ConfigError(
-            f"{CONFIG}: {key}: expected {' or '.join(parts)} in it, got {template!r}",
-            hint="without it, all would share one branch",
-        )
+        message = f"{CONFIG}: {key}: expected {' or '.join(parts)} in it, got {template!r}"
+        raise ConfigError(message, hint="without it, all would share one branch")
     return template
 
 

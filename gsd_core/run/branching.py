@@ -77,10 +77,9 @@ def branch_of(run: Run, step: StepId) -> str:
     phase = run.planning.phase(step.phase) if step.phase else None
     if phase is None or strategy not in ("phase", "milestone"):
         return ""
-    milestone, title = run.planning.milestone, run.planning.milestone_name
-    words = slug(phase.name) if strategy == "phase" else slug(title or "milestone")
+    words = slug(phase.name if strategy == "phase" else run.planning.milestone_name or "milestone")
     name = branch_template(config, strategy).replace("{phase}", padded(phase.number))
-    name = name.replace("{milestone}", milestone).replace("{slug}", words)
+    name = name.replace("{milestone}", run.planning.milestone).replace("{slug}", words)
     return _allowed(name, f"git.{strategy}_branch_template", config)
 
 
