@@ -34,9 +34,9 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     Issues have GSD's codes: E001-E005, W001-W007, I001; gsd's own are W101 (a mistake in the
     frontmatter of a plan or verdict), W102 (a command was interrupted), W103 (a handoff that cannot be
     read), E101 and E102 (requirements that were lost), E103 (a damaged journal, which is never changed), E104
-    (another file that a command refuses to read) and I101 (surveyed code, and no project yet). --repair
-    rebuilds STATE.md and config.json only; without a terminal and without --yes it shows the diffs and writes
-    nothing. The exit code is 1 if there are errors.
+    (another file that a command refuses to read), E105 (a template for branches that a run refuses) and I101
+    (surveyed code, and no project yet). --repair rebuilds STATE.md and config.json only; without a terminal
+    and without --yes it shows the diffs and writes nothing. The exit code is 1 if there are errors.
     """
     from gsd_core.planning.health import check_health, overall_status
 

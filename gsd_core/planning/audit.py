@@ -24,6 +24,7 @@ from gsd_core.model.ids import padded
 from .frontmatter import Frontmatter, Node, read_frontmatter, render_frontmatter
 from .markdown import document, inline, prose, read_text, table, title
 from .model import PhaseView, Planning, Requirement
+from .survey import survey
 from .traceability import RecordedResult, parse_results, phase_of_requirement
 from .verification import read_verification
 
@@ -100,10 +101,11 @@ def audit(planning: Planning, root: Path) -> Audit:
     completed = {plan: ids for found in said.values() for plan, ids in found if ids is not None}
     silent = {number for number, found in said.items() if found and all(ids is None for _, ids in found)}
     results = {phase.number: parse_results(read_verification(phase)) for phase in phases}
+    elsewhere = {one.number for one in survey(root).roadmap_phases}
     requirements = [
         _audited(one, phase_of_requirement(one, phases), completed, results, silent)
         for one in planning.requirements
-        if _is_of_milestone(one, planning)
+        if _is_of_milestone(one, planning, elsewhere)
     ]
     debt = {phase.number: items for phase in phases if (items := tuple(_debt(phase, root)))}
     return Audit(
@@ -148,12 +150,14 @@ def read_audit(root: Path, version: str) -> Frontmatter:
         return Frontmatter()
 
 
-def _is_of_milestone(requirement: Requirement, planning: Planning) -> bool:
+def _is_of_milestone(requirement: Requirement, planning: Planning, elsewhere: Collection[str]) -> bool:
     if not requirement.version.startswith("v1") and not requirement.phase:
         return False  # left for later
-    known = phase_of_requirement(requirement, planning.phases) is not None
-    # GSD's older versions keep REQUIREMENTS.md: what a phase of an earlier milestone delivered stays in it.
-    return known or not (requirement.phase and (requirement.done or requirement.status == "Complete"))
+    if phase_of_requirement(requirement, planning.phases) is not None:
+        return True
+    # GSD's older versions keep REQUIREMENTS.md: those of an earlier milestone's phases stay in it.
+    is_done = requirement.done or requirement.status == "Complete"
+    return not requirement.phase or not (is_done or requirement.phase in elsewhere)
 
 
 def _completed(phase: PhaseView, root: Path) -> Iterator[tuple[str, tuple[str, ...] | None]]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from gsd_core.errors import PlanningError
+from gsd_core.errors import ConfigError, PlanningError
 
 from .config_keys import GATES, key_of
 from .markdown import read_text
@@ -59,6 +59,27 @@ def get(config: Mapping[str, Any], key: str, default: T) -> T:
         if value is not None and (default is None or type(value) is type(default)):
             return cast("T", value)
     return default
+
+
+BRANCH_TEMPLATES = {
+    "phase": ("gsd/phase-{phase}-{slug}", ("{phase}", "{slug}")),
+    "milestone": ("gsd/{milestone}-{slug}", ("{milestone}", "{slug}")),
+    "quick": ("", ("{num}", "{quick}", "{slug}")),
+}
+"""For each kind of branch, the default template, and the parts of which a template has at least one."""
+
+
+def branch_template(config: Mapping[str, Any], kind: str) -> str:
+    """Return the template for branches of a *kind*, a key of :data:`BRANCH_TEMPLATES`, or an empty text.
+
+    Raises :class:`ConfigError` for one that would give all of them the same name.
+    """
+    (default, parts), key = BRANCH_TEMPLATES[kind], f"git.{kind}_branch_template"
+    template = get(config, key, default)
+    if template and not any(part in template for part in parts):
+        message = f"{CONFIG}: {key}: expected {' or '.join(parts)} in it, got {template!r}"
+        raise ConfigError(message, hint="without it, all would share one branch")
+    return template
 
 
 def _nested(config: Mapping[str, Any], key: str) -> Any:

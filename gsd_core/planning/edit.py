@@ -51,7 +51,7 @@ def apply_changes(
             case TickPlan():
                 name, edit = ROADMAP, partial(tick_plan, change=change, counts=counts)
             case TickPhase():
-                name, edit = ROADMAP, partial(tick_phase, change=change)
+                name, edit = ROADMAP, partial(tick_phase, change=change, counts=counts)
             case MapRequirement():
                 name, edit = REQUIREMENTS, partial(map_requirement, change=change)
             case SetPosition():

@@ -6,8 +6,9 @@ an unknown phase, W003 no config, W004 unknown model profile, W005 a folder's na
 without a folder, W007 a folder without a phase; I001 a plan without a summary. A phase that has not
 begun has no folder: its W006 is only information, as in gsd-core. Codes from 101 on are not GSD's: W101
 a mistake in the frontmatter of a plan or of a verdict, E101 a requirement that no phase covers, E102 a
-requirement that dropped out of REQUIREMENTS.md, E104 another file that a command refuses to read, W103 a
-handoff that cannot be read, I101 code that is surveyed before there is a project.
+requirement that dropped out of REQUIREMENTS.md, E104 another file that a command refuses to read, E105 a
+template for branches that a run refuses, W103 a handoff that cannot be read, I101 code that is surveyed
+before there is a project.
 
 :func:`check_health` changes nothing. A repair is the new text of a whole file, and is shown as a diff
 before it is written.
@@ -24,13 +25,13 @@ from typing import Any, Literal, TypeAlias, cast
 
 import attrs
 
-from gsd_core.errors import PlanningError
+from gsd_core.errors import ConfigError, PlanningError
 from gsd_core.files import kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
 from gsd_core.serializer import Serializer
 
 from .changes import SetPosition
-from .config import CONFIG, default_config, read_config, render_config
+from .config import CONFIG, branch_template, default_config, get, read_config, render_config
 from .config_keys import PROFILES
 from .edit import apply_changes
 from .edits import Edit, writing
@@ -196,10 +197,16 @@ def _config_issues(root: Path) -> Iterator[HealthIssue]:
         yield _issue("W003", CONFIG, "is missing, so the defaults apply", fix, repairable=True)
         return
     try:
-        profile = read_config(root).get("model_profile", "balanced")
+        config = read_config(root)
     except PlanningError as error:
         yield _issue("E005", CONFIG, str(error), error.hint, line=error.line, repairable=True)
         return
+    profile, strategy = config.get("model_profile", "balanced"), get(config, "git.branching_strategy", "none")
+    for kind in ("quick", *({strategy} & {"phase", "milestone"})):
+        try:
+            branch_template(config, kind)
+        except ConfigError as error:
+            yield _issue("E105", CONFIG, str(error).removeprefix(f"{CONFIG}: "), error.hint)
     if profile not in PROFILES:
         fix = f"set it to one of {', '.join(PROFILES)}"
         yield _issue("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)

@@ -84,8 +84,11 @@ def tick_plan(text: str, change: TickPlan, counts: Mapping[str, Count] | None = 
     return _update_progress(str(lines), change.phase, "In Progress", counts)
 
 
-def tick_phase(text: str, change: TickPhase) -> str:
-    """Tick the phase in the checklist and in the progress table; without both, mark its heading."""
+def tick_phase(text: str, change: TickPhase, counts: Mapping[str, Count] | None = None) -> str:
+    """Tick the phase in the checklist and in the progress table; without both, mark its heading.
+
+    Its plans are counted too: other tools executed some of them.
+    """
     roadmap = parse_roadmap(text)
     entry, row = roadmap.entry(change.phase), roadmap.row(change.phase)
     if not entry and not row:
@@ -93,7 +96,7 @@ def tick_phase(text: str, change: TickPhase) -> str:
         lines = Lines.of(text)
         if not section.done:
             lines[section.line] = f"{lines[section.line].rstrip()} ✓ COMPLETE ({change.date})"
-        return str(lines)
+        return _update_progress(str(lines), change.phase, "", counts) if counts else str(lines)
     lines = Lines.of(text)
     if entry and (match := CHECKLIST_LINE.match(lines[entry.line])) and match[2] == " ":
         done = "" if "(completed " in lines[entry.line] else f" (completed {change.date})"
@@ -101,7 +104,7 @@ def tick_phase(text: str, change: TickPhase) -> str:
     if row and row.text("status").lower() != "complete":
         _set_column(lines, row, "status", "Complete")
         _set_column(lines, row, "completed", change.date)
-    return str(lines)
+    return _update_progress(str(lines), change.phase, "", counts) if counts else str(lines)
 
 
 def _full_id(plan: str, phase: str) -> str:

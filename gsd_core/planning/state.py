@@ -85,8 +85,11 @@ def close_milestone(text: str, version: str, date: str) -> str:
 
 
 def begin_milestone(text: str, version: str, name: str) -> str:
-    """Name the milestone in progress in the frontmatter, if it names one."""
+    """Name the milestone in progress in the frontmatter and in the current position, if they name one."""
     lines = Lines.of(text)
+    if section := section_lines(lines, "current position"):
+        for pattern in (_PLAIN, _BOLD):
+            _fill(lines, range(*section), pattern, {"milestone": inline(f"{version} {name}")})
     _fill_keys(lines, {"milestone": version, "milestone_name": inline(name)})
     return str(lines)
 
@@ -274,7 +277,8 @@ def _total(old: int | None, phase: str, was: tuple[int, int], now: tuple[int, in
     """
     first = re.match(r"\d+", phase)
     counts_on = first is not None and int(first[0]) > now[0]
-    return now[1] if now[1] and (counts_on or (old == was[1] and old != was[0])) else now[0]
+    by_number = old != was[0] and (old == was[1] or now[1] > now[0])
+    return now[1] if now[1] and (counts_on or by_number) else now[0]
 
 
 def _at_plan(old: str, change: SetPosition) -> str:
@@ -353,7 +357,8 @@ def _with_state(text: str, change: SetPosition) -> str:
     if not (match := _STATE.search(text)):
         return text
     word, status = match["word"], STATUSES.get(change.status.lower(), (change.status, ""))[0]
-    now = "complete" if status in ("verifying", "completed") else status
+    # Before its verification a phase is not complete: that line alone would be evidence of it.
+    now = "complete" if status == "completed" else status
     now = now.upper() if word.isupper() else now
     return text[: match.start("word")] + now + text[match.end("word") :]
 

@@ -117,14 +117,16 @@ _STATUS = re.compile(r"^(?:\*\*)?Status:(?:\*\*)?\s*(?:Phase\s+(?:[\d.]+\s+)?)?(
 def _complete_in_state(text: str) -> str:
     """Return the phase that STATE.md is at if it calls it complete, else an empty text.
 
-    ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and ``Status: Phase complete``.
+    ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and ``Status: Phase complete``; with
+    GSD's ``Status: Phase complete — ready for verification``, only its plans are.
     """
     if not (at := _AT_PHASE.search(text)):
         return ""
     end = re.split(r"\s[—–-]+\s|\((?=complete)", at[2], flags=re.IGNORECASE)[-1]
     status = _STATUS.search(text, at.end())
-    is_complete = says_complete(end.strip()) or (status and says_complete(status[1].strip()))
-    return normal_phase(at[1]) if is_complete else ""
+    said = status[1].strip() if status else ""
+    is_complete = says_complete(end.strip()) or says_complete(said)
+    return normal_phase(at[1]) if is_complete and "ready for verification" not in said else ""
 
 
 def _why_idle(root: Path, base: str, sources: _Sources, documents: Mapping[str, str]) -> str:

@@ -16,13 +16,11 @@ from gsd_core.errors import ConfigError, ProjectError
 from gsd_core.git import GitError
 from gsd_core.machine.facts import BranchChosen, BranchSwitched
 from gsd_core.model.ids import StepId, padded, slug
-from gsd_core.planning.config import CONFIG, get
+from gsd_core.planning.config import CONFIG, branch_template, get
 
 from .runtime import Run
 from .work import require_branch
 
-PHASE_TEMPLATE = "gsd/phase-{phase}-{slug}"
-MILESTONE_TEMPLATE = "gsd/{milestone}-{slug}"
 NEVER = ("main", "master", "HEAD")
 """Names that no template may give, besides the base branch and the protected ones."""
 
@@ -72,32 +70,18 @@ async def enter_branch(run: Run, step: StepId) -> bool:
 def branch_of(run: Run, step: StepId) -> str:
     """Return the branch that config.json asks for; empty if the step has no branch of its own."""
     config = run.planning.config
-    if step.kind == "quick" and (template := get(config, "git.quick_branch_template", "")):
+    if step.kind == "quick" and (template := branch_template(config, "quick")):
         number, _, words = step.detail.partition("-")
-        if not any(part in template for part in ("{num}", "{quick}", "{slug}")):
-            message = (
-                f"{CONFIG}: git.quick_branch_template: expected {{num}} or {{slug}} in it, got {template!r}"
-            )
-            raise ConfigError(message, hint="without it, all quick tasks would share one branch")
         name = template.replace("{num}", number).replace("{quick}", number).replace("{slug}", words)
         return _allowed(name, "git.quick_branch_template", config)
     strategy = get(config, "git.branching_strategy", "none")
     phase = run.planning.phase(step.phase) if step.phase else None
     if phase is None or strategy not in ("phase", "milestone"):
         return ""
-    milestone, title = run.planning.milestone, run.planning.milestone_name
-    if strategy == "phase":
-        key, parts = "git.phase_branch_template", ("{phase}", "{slug}")
-        template, words = get(config, key, PHASE_TEMPLATE), slug(phase.name)
-    else:
-        key, parts = "git.milestone_branch_template", ("{milestone}", "{slug}")
-        template, words = get(config, key, MILESTONE_TEMPLATE), slug(title or "milestone")
-    if not any(part in template for part in parts):
-        message = f"{CONFIG}: {key}: expected {' or '.join(parts)} in it, got {template!r}"
-        raise ConfigError(message, hint="without it, all would share one branch")
-    name = template.replace("{phase}", padded(phase.number)).replace("{milestone}", milestone)
-    name = name.replace("{slug}", words)
-    return _allowed(name, key, config)
+    words = slug(phase.name if strategy == "phase" else run.planning.milestone_name or "milestone")
+    name = branch_template(config, strategy).replace("{phase}", padded(phase.number))
+    name = name.replace("{milestone}", run.planning.milestone).replace("{slug}", words)
+    return _allowed(name, f"git.{strategy}_branch_template", config)
 
 
 def _allowed(name: str, key: str, config: Mapping[str, Any]) -> str:

@@ -81,6 +81,11 @@ BROKEN: dict[str, tuple[dict[str, str | bytes | None], str, str]] = {
         "errors",
         ".planning/REQUIREMENTS.md",
     ),
+    "E105": (
+        {"config.json": '{"git": {"branching_strategy": "phase", "phase_branch_template": "phase-{N}"}}'},
+        "errors",
+        ".planning/config.json",
+    ),
     "I001": ({"phases/01-core/01-01-SUMMARY.md": None}, "info", ".planning/phases/01-core/01-01-PLAN.md"),
 }
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core.planning.changes import ListPlans, SetPosition, TickPlan
+from gsd_core.planning.audit import audit
+from gsd_core.planning.changes import ListPlans, SetPosition, TickPhase, TickPlan
 from gsd_core.planning.edit import apply_changes
 from gsd_core.planning.next_milestone import next_version
+from gsd_core.planning.state import begin_milestone
 from gsd_core.planning.survey import read_planning, survey
 from tests.planning.trees import make_project
 
@@ -180,3 +182,68 @@ def test_plans_are_counted_on_disk_and_not_by_their_ticks(field: str, expected: 
     assert "**Phase 1: A** (3/4 plans)" in after
     again = ListPlans(phase="1", plans=(("01-01", ""),))
     assert apply_changes({"ROADMAP.md": after}, [again], {"1": (3, 4)}) == {}
+
+
+def test_a_completed_phase_has_the_counts_of_its_plans_on_disk() -> None:
+    roadmap = (
+        "- [ ] **Phase 1: A** - a\n\n| Phase | Plans | Status |\n|---|---|---|\n| 1. A | 0/9 | Planned |\n"
+    )
+    change = TickPhase(phase="1", date="2026-01-31")
+
+    after = apply_changes({"ROADMAP.md": roadmap}, [change], {"1": (9, 9)})["ROADMAP.md"]
+
+    assert "| 1. A | 9/9 | Complete |" in after
+
+
+@pytest.mark.parametrize(("old", "new"), [(37, 26), (26, 26), (16, 16)])
+def test_the_total_of_numbers_that_count_on_is_the_last_number(old: int, new: int) -> None:
+    text = f"## Current Position\n\nPhase: 15 of {old} (B)\n"
+    change = SetPosition(
+        phase="15", phases=16, last=26, name="B", status="In progress", date="2026-01-31", activity="x"
+    )
+
+    after = apply_changes({"STATE.md": text}, [change]).get("STATE.md", text)
+
+    assert after == text.replace(f"of {old}", f"of {new}")
+
+
+@pytest.mark.parametrize("line", ["Phase: 1 — A (not started)", "Phase: 01 (A) — COMPLETE"])
+def test_a_phase_that_is_ready_for_verification_is_not_complete(tmp_path: Path, line: str) -> None:
+    text = f"## Current Position\n\n{line}\nStatus: Ready to execute\n"
+    root = make_project(tmp_path, {"ROADMAP.md": PHASES, "STATE.md": text})
+    status = "Phase complete — ready for verification"
+    change = SetPosition(phase="2", name="B", status=status, date="2026-01-31", activity="x")
+    after = apply_changes({"STATE.md": text}, [change])["STATE.md"]
+
+    assert "verifying" in after.lower()
+    # With the other word, an earlier version of gsd wrote it.
+    for said in (after, after.replace("verifying", "complete").replace("VERIFYING", "COMPLETE")):
+        (root / ".planning" / "STATE.md").write_text(said)
+        assert not any(phase.complete for phase in survey(root).phases())
+
+
+def test_an_audit_leaves_out_what_a_phase_of_an_earlier_milestone_owes(tmp_path: Path) -> None:
+    rows = "| R-1 | Phase 1 | Pending |\n| R-3 | Phase 3 | Pending |\n| R-9 | Phase 9 | Pending |\n"
+    root = make_project(
+        tmp_path,
+        {
+            "ROADMAP.md": f"## Milestones\n{SHIPPED}- 🚧 **v2.0 Two** — Phase 3 (in progress)\n"
+            "## Phases\n- [x] **Phase 1: A** - a\n- [x] **Phase 2: B** - b\n- [ ] **Phase 3: C** - c\n",
+            "REQUIREMENTS.md": "## v1 Requirements\n\n- [ ] **R-1**: a\n- [ ] **R-3**: c\n- [ ] **R-9**: z\n"
+            f"\n## Traceability\n\n| Requirement | Phase | Status |\n|---|---|---|\n{rows}",
+        },
+    )
+
+    found = audit(read_planning(root), root)
+
+    assert [one.requirement.id for one in found.requirements] == ["R-3", "R-9"]
+    assert [one.evidence for one in found.requirements if one.status == "orphaned"] == [
+        "assigned to phase 9, which is not in ROADMAP.md"
+    ]
+
+
+@pytest.mark.parametrize("field", ["Milestone:", "**Milestone:**"])
+def test_the_position_names_the_milestone_that_begins(field: str) -> None:
+    text = f"---\nmilestone: v1.1\n---\n## Current Position\n\n{field} (none — v1.1 shipped)\nPhase: —\n"
+
+    assert begin_milestone(text, "v1.2", "Search").splitlines()[5] == f"{field} v1.2 Search"

@@ -389,3 +389,8 @@ def test_each_statement_of_the_example_greeter_becomes_what_it_says(phases: int)
     assert "total" in became["REPORT-01"][0]
     assert "README" in became["DOC-01"][0]
     assert "web page" in statements[roadmap.out_of_scope[0].statements[0]]
+
+
+@pytest.mark.parametrize("plan", ["01-data-layer", "04a"])
+def test_a_plan_that_the_script_did_not_write_has_tasks_whatever_its_name_is(plan: str) -> None:
+    assert Scenario(IDEAS[0]).tasks(plan)

@@ -200,7 +200,10 @@ class Scenario:
     def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
         if is_quick(plan):
             return self._plans().quick(plan).tasks
-        phase, number = _phase_of(plan), int(plan.rpartition("-")[2])
+        end = plan.rpartition("-")[2]
+        if not end.isdecimal():
+            return self._plans().closing(about).tasks  # a plan of somebody else, such as 01-data-layer or 04a
+        phase, number = _phase_of(plan), int(end)
         plans = self._plans(self.product.ending_for(answer)).for_phase(phase)
         unplanned = self._plans().unplanned(phase)
         if number == 1 and (not plans or unplanned.tasks[0].files[-1] in about):
