@@ -115,9 +115,9 @@ def new(name: str, hook: str, directory: Path) -> None:
 def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> None:
     """Check a plugin.
 
-    TARGET is an installed plugin, one in a folder of --plugins-dir, a module, a .py file, or the folder of a
-    package. The command imports the plugin and calls its hooks, in a separate process and in an empty project.
-    The exit code is 1 if a rule is broken.
+    TARGET is an installed plugin, one in a folder of --plugins-dir, a module, a .py file, or the folder of
+    a package. The command imports the plugin and calls its hooks, in a separate process and in an empty
+    project. The exit code is 1 if a rule is broken.
     """
     from gsd_core.testing.check import SCHEMA_VERSION, check_plugin, find_target
 
