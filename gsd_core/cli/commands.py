@@ -154,9 +154,10 @@ def program() -> str:
     return str(called)
 
 
-def base_command(options: GlobalOptions) -> str:
-    """Return how to call gsd for the project of *options*, such as ``gsd -C DIR``."""
-    return shlex.join([program(), *(["-C", str(options.directory)] if options.directory_given else [])])
+def base_command(options: GlobalOptions, *, plugins: bool = True) -> str:
+    """Return how to call gsd for the project of *options*, and with its *plugins*: ``gsd -C DIR -p NAME``."""
+    folder = ("-C", str(options.directory)) if options.directory_given else ()
+    return shlex.join([program(), *folder, *(options.plugin_options if plugins else ())])
 
 
 def with_global_options(text: str, options: GlobalOptions) -> str:
@@ -168,7 +169,6 @@ def with_global_options(text: str, options: GlobalOptions) -> str:
     def complete(match: re.Match[str]) -> str:
         if match[1] in _OF_NO_PROJECT:
             return shlex.join([program(), match[1]])
-        plugins = options.plugin_options if match[1] in LOAD_PLUGINS else ()
-        return " ".join([base_command(options), *map(shlex.quote, plugins), match[1]])
+        return f"{base_command(options, plugins=match[1] in LOAD_PLUGINS)} {match[1]}"
 
     return _MENTION.sub(complete, text)

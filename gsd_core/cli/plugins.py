@@ -115,15 +115,16 @@ def new(name: str, hook: str, directory: Path) -> None:
 def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> None:
     """Check a plugin.
 
-    TARGET is an installed plugin, a module, a .py file, or the folder of a package. The command imports the
-    plugin and calls its hooks, in a separate process and in an empty project. The exit code is 1 if a rule
-    is broken.
+    TARGET is an installed plugin, one in a folder of --plugins-dir, a module, a .py file, or the folder of
+    a package. The command imports the plugin and calls its hooks, in a separate process and in an empty
+    project. The exit code is 1 if a rule is broken.
     """
     from gsd_core.testing.check import SCHEMA_VERSION, check_plugin, find_target
 
     from .commands import COMMANDS
 
-    found = find_target(target)
+    files = (folder / f"{target}.py" for folder in global_options_of(ctx).plugin_dirs)
+    found = find_target(next((str(file) for file in files if file.is_file()), target))
     results = check_plugin(found, commands=COMMANDS, run_agent=run_agent)
     broken = any(result.status == "broken" for result in results)
     if as_json:

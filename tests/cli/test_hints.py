@@ -41,6 +41,14 @@ def test_without_global_options_a_hint_stays_as_it_is() -> None:
     assert with_global_options("gsd resume", GlobalOptions()) == "gsd resume"
 
 
+def test_a_plugin_of_a_named_folder_is_checked_by_its_name(bench: Bench) -> None:
+    (bench.root / "own.py").write_text('"""A plugin."""\n')
+
+    shown = call("--plugins-dir", bench.root, "plugins", "check", "own")
+
+    assert "own (file)" in shown.stdout, shown.stderr
+
+
 def test_a_failure_names_the_project_in_its_hint(bench: Bench) -> None:
     text = call("resume", "-C", bench.root)
     data = call("-C", bench.root, "resume", "--output-format", "json")

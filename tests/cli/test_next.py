@@ -264,6 +264,15 @@ def test_an_unfinished_run_is_resumed(planned: Bench) -> None:
     assert "1 of 2 plans executed" in found["reason"]
 
 
+@pytest.mark.parametrize("command", ["next", "status", "progress"])
+def test_the_command_loads_the_plugins_that_this_one_has(
+    command: str, planned: Bench, tmp_path: Path
+) -> None:
+    base = ("-C", planned.root, "-p", "no:uat", "--plugins-dir", tmp_path)
+
+    assert f"gsd {' '.join(map(str, base))} resume" in call(*base, command).stdout
+
+
 def test_an_interrupted_attempt_is_named_so(planned: Bench) -> None:
     planned.work()
     found = shown(planned.root)

@@ -50,6 +50,7 @@ def shapes(seed: int = 7) -> dict[str, tuple[str, str]]:
         lines = textwrap.wrap(whole, 76) if wrapped else [whole]
         return "\n".join(lines), lines[-2] if wrapped else whole[4:-4]
 
+    letters = "".join(chance.choices(string.ascii_letters, k=34))
     login = body(18)
     encoded = base64.b64encode(f"deploy:{login}".encode()).decode()
     account = {"type": "service_account", "project_id": "p", "private_key": pem("PRIVATE KEY")[0]}
@@ -70,7 +71,7 @@ def shapes(seed: int = 7) -> dict[str, tuple[str, str]]:
         "gitlab deploy": token("gldt-", 20, URL),
         "npm": token("npm_", 36),
         "pypi": token("pypi-AgEIcHlwaS5vcmc", 90, URL),
-        "hugging face": token("hf_", 34),
+        "hugging face": (f"hf_{letters}", letters),  # without a digit, as theirs are
         "stripe live": token("sk_live_", 24),
         "stripe test": token("sk_test_", 24),
         "stripe restricted": token("rk_live_", 24),

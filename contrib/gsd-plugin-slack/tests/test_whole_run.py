@@ -44,7 +44,7 @@ class Project:
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Exclamation markt gsd."""
+        """Start gsd."""
         plugins = ("-p", NAME, "-p", "gsd_plugins.rehearsal.fake")
         command = [sys.executable, "-m", "gsd_core", "-C", "project", *arguments, *plugins]
         return subprocess.Popen(

@@ -104,6 +104,8 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
             if not _is_local(match[0]):
                 scheme = shown(match[0].partition(":")[0])
                 findings.add("outward", f"it connects to a database on another machine ({scheme})")
+    if is_in("installers", program) and {"install", "i", "add"} & {*bare[:2]}:
+        check_runner(findings, bare)
     for before, word in pairs:
         option, _, value = word.partition("=")
         if before in options["indexes"] and is_in("installers", program):
@@ -114,7 +116,7 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
 
 
 def check_runner(findings: Findings, words: Sequence[str]) -> None:
-    """Ask about a package runner, such as ``npx``, whose package is not one of the default index."""
+    """Ask about a package that is run, as by ``npx``, or installed, and not one of the default index."""
     for word in words:
         source = re.sub(r"^--[\w-]+=", "", word)
         if re.match(r"git\+|ssh:|git@|(?:github|gitlab|bitbucket|gist):|[\w.-]+/[\w.-]+#", source):
