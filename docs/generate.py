@@ -216,11 +216,15 @@ def _alias_part(part: Any) -> str:
 
 def _fields(kind: type[Any]) -> Iterator[str]:
     fields = [field for field in attrs.fields(kind) if not field.name.startswith("_")]
+    # As they are written: the codec replaces the names of types in the fields by the types.
+    types = {
+        name: text for base in reversed(kind.__mro__) for name, text in inspect.get_annotations(base).items()
+    }
     if fields:
         yield "| field | type | default |"
         yield "|---|---|---|"
         for field in fields:
-            yield f"| `{field.name}` | `{_cell(field.type)}` | {_default(field)} |"
+            yield f"| `{field.name}` | `{_cell(types[field.name])}` | {_default(field)} |"
         yield ""
 
 
