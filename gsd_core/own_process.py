@@ -10,6 +10,7 @@ import posix
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
 exit_at_once = os._exit
@@ -56,6 +57,19 @@ def kept_alive() -> Generator[None]:
         raise
 
 
+_is_output: ContextVar[bool] = ContextVar("gsd_is_output", default=False)
+
+
+@contextmanager
+def printing_output() -> Generator[None]:
+    """Let what is printed in the block be output also while it is diverted: threads of others stay so."""
+    token = _is_output.set(True)
+    try:
+        yield
+    finally:
+        _is_output.reset(token)
+
+
 class Diverted:
     """What ``sys.stdout`` is while standard output is kept for *data*: standard error, whatever that is."""
 
@@ -63,7 +77,7 @@ class Diverted:
         self.data = data
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(sys.stderr, name)
+        return getattr(self.data if _is_output.get() else sys.stderr, name)
 
 
 def data_output(*, reserve: bool = False) -> TextIO:

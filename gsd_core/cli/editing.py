@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import click
 
-from gsd_core.errors import Locked, ProjectError
+from gsd_core.errors import JournalError, Locked, ProjectError
 
 from .commands import with_global_options
 from .global_options import GlobalOptions
@@ -155,17 +155,22 @@ def finish_interrupted(options: GlobalOptions) -> None:
 def interrupted(root: Path, gsd: str) -> Next | None:
     """Return what an earlier command has left undone, if anything, and the command that finishes it.
 
-    It comes before anything else: the files may be half changed.
+    It comes before anything else: the files may be half changed. Before that comes a journal of a newer gsd,
+    with which no command of this one can continue.
     """
+    from gsd_core.journal.schema import check_version
     from gsd_core.run.edits import stored_edit
     from gsd_core.views.next import Next
 
-    from .project import core_folder, holder_of
+    from .project import core_folder, holder_of, journal_path
 
     directory = core_folder(root)
+    if directory is None or holder_of(root):
+        return None
     try:
-        stored = stored_edit(directory) if directory and not holder_of(root) else None
-    except ProjectError as error:
+        check_version(journal_path(root))
+        stored = stored_edit(directory)
+    except (JournalError, ProjectError) as error:
         return Next(reason=f"{error}: {error.hint}")
     if stored is None:
         return None

@@ -33,10 +33,11 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 
     Issues have GSD's codes: E001-E005, W001-W007, I001; gsd's own are W101 (a mistake in the
     frontmatter of a plan or verdict), W102 (a command was interrupted), W103 (a handoff that cannot be
-    read), E101 and E102 (requirements that were lost), E103 (a damaged journal, which is never changed), E104
-    (another file that a command refuses to read), E105 (a template for branches that a run refuses) and I101
-    (surveyed code, and no project yet). --repair rebuilds STATE.md and config.json only; without a terminal
-    and without --yes it shows the diffs and writes nothing. The exit code is 1 if there are errors.
+    read), E101 and E102 (requirements that were lost), E103 (a journal that is damaged, or of a newer gsd;
+    it is never changed), E104 (another file that a command refuses to read), E105 (a template for branches
+    that a run refuses) and I101 (surveyed code, and no project yet). --repair rebuilds STATE.md and
+    config.json only; without a terminal and without --yes it shows the diffs and writes nothing. The exit
+    code is 1 if there are errors.
     """
     from gsd_core.planning.health import check_health, overall_status
 
@@ -64,7 +65,7 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 def check_journal(root: Path) -> tuple[HealthIssue, ...]:
     """Return what is wrong beside the project: its journal is damaged, or a command was interrupted."""
     from gsd_core.errors import JournalError
-    from gsd_core.journal.schema import MOVE_AWAY, check_file
+    from gsd_core.journal.schema import MOVE_AWAY, check_file, check_version
     from gsd_core.planning.health import HealthIssue
     from gsd_core.run.last_run import read_last_run
 
@@ -76,6 +77,7 @@ def check_journal(root: Path) -> tuple[HealthIssue, ...]:
         found, fix = check_file(path), MOVE_AWAY
         message = f"the journal {path} is damaged: {found}" if found else ""
         if not found:
+            check_version(path)
             with open_journal(root) as journal:
                 read_last_run(journal)
     except JournalError as error:

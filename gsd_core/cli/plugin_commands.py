@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from typing import Any
@@ -14,7 +13,7 @@ import click
 
 from gsd_core.errors import GsdError
 from gsd_core.hookspecs import CommandOptions, gsd_cli_commands
-from gsd_core.own_process import ProcessEnd, data_output
+from gsd_core.own_process import ProcessEnd, printing_output
 from gsd_core.plugins.discovery import ENTRY_POINT_GROUP, discover
 from gsd_core.plugins.importing import source_names
 from gsd_core.sanitize import one_line, safe_text
@@ -96,7 +95,7 @@ def _with_settings(callback: Callable[..., Any], loaded: Loaded) -> Callable[...
             session_hosts=partial(session_hosts, loaded),
         )
         # What the command prints is its output; only what others print is diverted.
-        with bound_settings(loaded, options), redirect_stdout(data_output()):
+        with bound_settings(loaded, options), printing_output():
             try:
                 return callback(*args, **kwargs)
             except SystemExit as end:

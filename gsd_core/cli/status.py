@@ -77,13 +77,14 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
 
     from gsd_core.errors import GsdError
 
+    from .editing import interrupted
+
     about = (project.state, project.history, project.holder, project.pending_answers)
     if not (project.root / ".planning").is_dir():
-        return status_of(*about), None
+        return status_of(*about), interrupted(project.root, base_command(options))
     from gsd_core.planning.survey import measure_of, survey
 
     from .current import read_current
-    from .editing import interrupted
     from .next import next_in
 
     try:

@@ -150,14 +150,7 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
     database = Database(path, writable=True)
     try:
         _check_tables(database)
-        for schema, creator in database.rows("SELECT schema, created_by FROM meta"):
-            if schema > SCHEMA:
-                message = f"{path} has schema {schema}, created by {creator!r}; this version writes {SCHEMA}"
-                raise JournalError(message, hint="upgrade gsd-core; reading commands still work")
-        [(newest,)] = database.rows("SELECT coalesce(max(v), 0) FROM event")
-        if isinstance(newest, int) and newest > FORMAT:
-            message = f"{path} has facts of format {newest}; this version of gsd writes {FORMAT}"
-            raise JournalError(message, hint="upgrade gsd-core; reading commands still work")
+        _check_version(database, path)
         # With NORMAL, which is common in WAL mode, the last facts may be missing after a power failure,
         # although things were done because of them. FULL still allows about 7,000 facts a second. On
         # macOS, only a "full" fsync reaches the disk.
@@ -166,6 +159,27 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
         database.close()
         raise
     return database
+
+
+def check_version(path: Path) -> None:
+    """Raise ``JournalError`` if a newer gsd wrote the journal at *path*, so that this one can only read it."""
+    if database := open_to_read(path):
+        try:
+            _check_version(database, path)
+        finally:
+            database.close()
+
+
+def _check_version(database: Database, path: Path) -> None:
+    hint = "upgrade gsd-core; reading commands still work"
+    for schema, creator in database.rows("SELECT schema, created_by FROM meta"):
+        if schema > SCHEMA:
+            message = f"{path} has schema {schema}, created by {creator!r}; this version writes {SCHEMA}"
+            raise JournalError(message, hint=hint)
+    [(newest,)] = database.rows("SELECT coalesce(max(v), 0) FROM event")
+    if isinstance(newest, int) and newest > FORMAT:
+        message = f"{path} has facts of format {newest}; this version of gsd writes {FORMAT}"
+        raise JournalError(message, hint=hint)
 
 
 def _create(path: Path, created_by: str) -> None:

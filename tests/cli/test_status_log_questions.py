@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -246,3 +247,17 @@ def test_the_answer_commands_in_json_name_the_project(bench: Bench, monkeypatch:
         assert question["answer_with"] == f"gsd -C {bench.root} answer q-1 CHOICE"
     monkeypatch.chdir(bench.root)
     assert said("questions")["questions"][0]["answer_with"] == "gsd answer q-1 CHOICE"
+
+
+def test_a_journal_of_a_newer_gsd_is_named_before_any_advice(bench: Bench) -> None:
+    bench.start()
+    with sqlite3.connect(bench.journal) as database:
+        database.execute("UPDATE event SET v = 2 WHERE kind = 'run.opened'")
+    database.close()
+    for command in ("next", "status"):
+        said = call("-C", bench.root, command)
+        assert "upgrade gsd-core" in said.stdout + said.stderr
+        assert "gsd resume" not in said.stdout + said.stderr
+    found = call("-C", bench.root, "health")
+    assert found.exit_code == 1
+    assert "E103" in found.stdout

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gsd_core import CommandOptions, UserError, find_program, own_command, settings_of
+from gsd_core import CommandOptions, UserError, data_output, find_program, own_command, settings_of
 
 NAME = "gsd"
 
@@ -49,6 +49,7 @@ async def _serve() -> None:
 
     from .server import make_server
 
+    out = data_output(reserve=True)
     async with harness() as sessions:
         server = make_server(sessions)
         from mcp.server.stdio import stdio_server
@@ -56,8 +57,8 @@ async def _serve() -> None:
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
         # The client reads JSON-RPC only: what anything prints at the exit goes to standard error, too.
-        sys.stdout.flush()
-        os.dup2(2, 1)
+        out.flush()
+        os.dup2(2, out.fileno())
 
 
 @mcp.command()

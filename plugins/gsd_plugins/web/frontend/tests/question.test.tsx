@@ -45,6 +45,13 @@ describe("a question", () => {
     await waitFor(() => expect(server.answers.at(-1)).toEqual({ question: "q-1", words: "3" }));
   });
 
+  it("shows a command that a person allows as it is, whole", async () => {
+    const text = ["Allow Bash?", "ls **/*.py | grep '^(a|.*b )' && echo `id` <b> '.*'", ...Array(30).fill("echo `date` __x__")].join("\n");
+    server.questions = [question("q-1", { kind: "permission", text })];
+    await show();
+    expect(screen.getByRole("article").querySelector(".literal")?.textContent).toBe(text);
+  });
+
   it("takes several options where it allows them", async () => {
     server.questions = [question("q-1", { multiple: true })];
     await show();

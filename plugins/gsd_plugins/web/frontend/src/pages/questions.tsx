@@ -7,8 +7,7 @@ import { dateAndTime, folderName, oneLine, stepWords } from "../lib/format";
 import { questionPath, runPath } from "../lib/route";
 import { useHub, useResource } from "../state/hooks";
 import { Empty, Loaded } from "../ui/common";
-import { Markdown } from "../ui/markdown";
-import { QuestionCard } from "../ui/question";
+import { QuestionCard, QuestionText } from "../ui/question";
 import { Icon } from "../ui/status";
 
 /** The open questions in front of everything else; nothing if there are none. */
@@ -145,7 +144,7 @@ export function AnsweredIn({ session, only = "" }: { session: string; only?: str
       <ul className="answered">
         {[...answered].reverse().map((one) => (
           <li key={one.id}>
-            <Markdown text={one.text} />
+            <QuestionText kind={one.kind} text={one.text} />
             <p>
               Answer: <strong>{one.words}</strong>
             </p>

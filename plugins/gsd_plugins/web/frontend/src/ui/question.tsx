@@ -29,6 +29,12 @@ interface Props {
   isFirst: boolean;
 }
 
+/** Only what an agent asks is Markdown: a problem quotes what programs printed, and a command is allowed as it is shown. */
+export function QuestionText({ kind, text }: { kind: string; text: string }): ReactElement {
+  if (kind === "permission") return <p className="literal">{text}</p>;
+  return kind === "escalation" ? <PlainText text={text} /> : <Markdown text={text} />;
+}
+
 export function QuestionCard({ question, session, project, isFirst }: Props): ReactElement {
   const hub = useHub();
   const [isChanging, setChanging] = useState(false);
@@ -57,8 +63,7 @@ export function QuestionCard({ question, session, project, isFirst }: Props): Re
           </a>
         </span>
       </header>
-      {/* A problem quotes what programs printed, which is no Markdown. */}
-      {question.kind === "escalation" ? <PlainText text={question.text} /> : <Markdown text={question.text} />}
+      <QuestionText kind={question.kind} text={question.text} />
       {question.reason && !/^the agent of \S+ asks$/.test(question.reason) && <p className="muted">{question.reason}</p>}
       {isOpen ? (
         <AnswerForm question={question} card={card} isFirst={isFirst} canAnswer={hub.scope === "control"} onAnswer={answer} />
