@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import PurePath, PurePosixPath
 
 _STARTUP = "shells and tools run or obey it outside the project too"
@@ -76,6 +77,7 @@ def is_suspect_name(name: str) -> bool:
     return any(fnmatchcase(plain, pattern) for pattern in SUSPECT_NAMES)
 
 
+@lru_cache(4096)
 def fold_name(name: str) -> str:
     """Return a name as it appears to file systems that ignore case and invisible characters."""
     visible = "".join(

@@ -162,7 +162,7 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
 
 
 def check_version(path: Path) -> None:
-    """Raise ``JournalError`` if a newer gsd wrote the journal at *path*, so that this one can only read it."""
+    """Raise ``JournalError`` if a newer gsd wrote the journal at *path*: this one can only read it."""
     if database := open_to_read(path):
         try:
             _check_version(database, path)

@@ -15,14 +15,14 @@ from typing import Protocol
 
 import attrs
 
-from gsd_core.errors import ProjectError
+from gsd_core.errors import PluginRefused, ProjectError
 from gsd_core.files import read_below
 from gsd_core.model.agent import Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.processes import end_marked
 from gsd_core.programs import find_program
-from gsd_core.sanitize import redact, sanitize
+from gsd_core.sanitize import one_line, redact, sanitize
 
 from .check_output import does_nothing, flaw_in, scripts_in
 from .sandbox import Confinement, Sandbox
@@ -114,7 +114,8 @@ async def run_inside(
     """Run *command* to its end, within *limit*, and leave no process of it behind.
 
     One that is ended by a signal that others send is run again: a person or the system may have ended it, and
-    that says nothing about the project. If it happens each time, it is the command's own result.
+    that says nothing about the project. If it happens each time, it is the command's own result. Raise
+    ``PluginRefused`` if the sandbox starts nothing any more: its exit code is no result of the command.
     """
     ended = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
     # A shell and a sandbox add 128 to the number.
@@ -123,8 +124,17 @@ async def run_inside(
     for _ in range(TRIES):
         ran = await _run_once(inside, command, variables, limit)
         if ran.exit not in names:
-            return ran
-    return attrs.evolve(ran, problems=(*ran.problems, f"{names.get(ran.exit or 0)} ended it {TRIES} times"))
+            break
+    else:
+        problem = f"{names.get(ran.exit or 0)} ended it {TRIES} times"
+        ran = attrs.evolve(ran, problems=(*ran.problems, problem))
+    if ran.exit and inside.home is not None:
+        trial = await _run_once(inside, ("true",), variables, limit)
+        if trial.exit:
+            name, said = inside.sandbox.name, one_line(trial.output, OUTPUT_LIMIT)
+            why = f"the sandbox worked when the run began, and starts nothing any more: {said or trial.exit}"
+            raise PluginRefused(name, "gsd_sandbox", why, "see what changed with: gsd doctor")
+    return ran
 
 
 async def _run_once(

@@ -206,7 +206,7 @@ VALUE_IMPORTS = {
     "hashlib",
     "secrets",  # For random ids.
     "errno",  # For telling errors of the machine apart.
-    "functools",  # For values that are computed once.
+    "functools",  # For what is computed once.
     "cattrs",  # Converts values to JSON data and back.
     "fnmatch",  # For comparing names, like unicodedata.
     "operator",

@@ -205,10 +205,17 @@ def test_a_hostile_command_is_decided_about_quickly(kind: str, confined: bool, t
         assert isinstance(permit(tree, HOSTILE[kind], confined=confined), Allow | Ask | Deny)
         return time.process_time() - before
 
-    # It is promised in 0.2 s; CI is slower, and other work on the machine counts too.
-    assert any(seconds() < 0.4 for _ in range(5))
+    # It is promised in 0.2 s. CI is slower, and a machine that others use is several times slower for minutes.
+    assert any(seconds() < max(0.4, 7 * reference_seconds()) for _ in range(5))
     if not confined:
         assert permit(tree, f"touch .git/x; {HOSTILE[kind]}") != Allow()
+
+
+def reference_seconds() -> float:
+    """Return the processor time of a loop in Python that takes 0.05 s where this is written."""
+    before = time.process_time()
+    sum(number * number for number in range(700_000))
+    return time.process_time() - before
 
 
 def test_an_ordinary_command_costs_a_few_milliseconds(tree: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gsd_core.errors import NoSandbox, Permanent, PluginError
+from gsd_core.errors import NoSandbox, Permanent, PluginError, PluginRefused
 from gsd_core.hookspecs import gsd_permit_tool, gsd_sandbox
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
@@ -132,6 +132,17 @@ def test_a_sandbox_that_stops_working_starts_nothing(root: Path) -> None:
         asyncio.run(check(Gate(chosen), "touch started", root, LIMIT))
 
     assert not (root / "started").exists()
+
+
+def test_a_check_that_the_sandbox_cannot_start_any_more_has_not_failed(root: Path) -> None:
+    broken = root.parent / "broken"
+    script = f'[ ! -e {broken} ] || {{ echo no namespaces left >&2; exit 1; }}; exec "$@"'
+    gate = Gate(choose(root, a=through("/bin/sh", "-c", script, "sh")))
+    assert asyncio.run(check(gate, "exit 5", root, LIMIT)).exit == 5
+    broken.touch()
+
+    with pytest.raises(PluginRefused, match="starts nothing any more: no namespaces left"):
+        asyncio.run(check(gate, "true", root, LIMIT))
 
 
 # With the real sandbox

@@ -123,8 +123,8 @@ class Paths:
 
     def check_read_path(self, path: str) -> Objection:
         """Return the objection to reading *path*, if any."""
-        listed, (_, real) = table()["places"], self.places(path)
-        for place in self.places(path):
+        listed, (given, real) = table()["places"], self.places(path)
+        for place in (given, real):
             below = {fold_name(str(PurePath(*place.parts[i:]))) for i in range(len(place.parts))}
             secret = any(f"{part}/".startswith(f"{each}/") for part in below for each in listed["secret"])
             if (
