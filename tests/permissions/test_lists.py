@@ -205,7 +205,7 @@ def test_a_hostile_command_is_decided_about_quickly(kind: str, confined: bool, t
         assert isinstance(permit(tree, HOSTILE[kind], confined=confined), Allow | Ask | Deny)
         return time.process_time() - before
 
-    # It is promised in 0.2 s. CI is slower, and a machine that others use is several times slower for minutes.
+    # It is promised in 0.2 s. CI is slower, and a machine that others use is often several times slower.
     assert any(seconds() < max(0.4, 7 * reference_seconds()) for _ in range(5))
     if not confined:
         assert permit(tree, f"touch .git/x; {HOSTILE[kind]}") != Allow()
