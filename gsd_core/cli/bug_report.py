@@ -47,7 +47,7 @@ def command(ctx: click.Context, records: int) -> None:
 def _lines(options: GlobalOptions, root: Path, records: int) -> Iterator[str]:
     from collections import deque
 
-    from gsd_core.views.log import log_line
+    from gsd_core.views.story import Narrator, log_line
 
     from .doctor import diagnose
     from .project import open_journal
@@ -65,6 +65,7 @@ def _lines(options: GlobalOptions, root: Path, records: int) -> Iterator[str]:
     yield f"## gsd log (at most {records} records)"
     try:
         with open_journal(root) as journal:
-            yield from (str(log_line(record)) for record in deque(journal.events(), maxlen=records))
+            narrator = Narrator()
+            yield from deque((log_line(narrator, record) for record in journal.events()), maxlen=records)
     except (GsdError, OSError) as error:
         yield f"cannot be read: {error}"

@@ -19,7 +19,7 @@ import apsw
 import attrs
 
 from gsd_core.errors import JournalError, machine_error
-from gsd_core.machine.facts import Record
+from gsd_core.machine.facts import Record, Recorded
 
 Upcaster: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Turns a payload into one of the next version."""
@@ -99,7 +99,7 @@ def read_record(row: tuple[Any, ...], upcasters: Mapping[tuple[str, int], Upcast
         raise ValueError(f"a time without a time zone: {at!r:.80}")
     while upcast := upcasters.get((kind, v)):
         data, v = upcast(data), v + 1
-    return Record(
+    return Recorded(
         seq=seq, run=run, epoch=epoch, at=time, kind=kind, v=v, step=step, attempt=attempt, data=data
     )
 

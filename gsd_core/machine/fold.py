@@ -38,12 +38,15 @@ def fold(state: State, records: Iterable[Record]) -> State:
 
     Once the state belongs to a run, facts of other runs are skipped.
     """
+    last: Recorded[object] | None = None
     fact: Recorded[object]
     for fact in typed(records, *_HANDLERS):
         if not state.run or fact.run == state.run:
-            handler = _HANDLERS[type(fact.data)]
-            state = evolve(handler(state, fact, fact.data), seq=fact.seq, last_at=fact.at)
-    return state
+            if last is None:
+                # The steps of a long run are many: they are copied once, and then changed in place.
+                state = evolve(state, steps=dict(state.steps))
+            state, last = _HANDLERS[type(fact.data)](state, fact, fact.data), fact
+    return evolve(state, seq=last.seq, last_at=last.at) if last else state
 
 
 # Runs
@@ -345,7 +348,9 @@ def _start_over(record: StepRecord, seq: int) -> StepRecord:
 
 
 def _with(state: State, record: StepRecord) -> State:
-    return evolve(state, steps={**state.steps, str(record.id): record})
+    steps: Any = state.steps  # a copy that only this fold has
+    steps[str(record.id)] = record
+    return state
 
 
 # "attempt.declared" is missing on purpose: only old journals have it, and it decided nothing.

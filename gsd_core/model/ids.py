@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -97,8 +98,9 @@ class StepId:
         parts = [self.phase, self.kind, self.detail, f"r{self.round}" if self.round else ""]
         return "/".join(part for part in parts if part)
 
-    @classmethod
-    def parse(cls, text: str) -> StepId:
+    @staticmethod
+    @lru_cache(1 << 14)  # those of a long run: views group all that happened by phase and step
+    def parse(text: str) -> StepId:
         """Return the step id that *text* is; raise ``ValueError`` if it is not one."""
         parts = text.split("/")
         phase = "" if is_kind(parts[0]) else parts.pop(0)
@@ -108,7 +110,7 @@ class StepId:
         detail = parts[1 : -1 if last else None]
         if len(detail) > 1:
             raise ValueError(f"not a step id: {text!r}")
-        return cls(kind=parts[0], phase=phase, detail="".join(detail), round=int(last[1]) if last else 0)
+        return StepId(kind=parts[0], phase=phase, detail="".join(detail), round=int(last[1]) if last else 0)
 
 
 def new_run_id(now: datetime) -> str:

@@ -22,7 +22,6 @@ from gsd_core.machine.state import State
 from gsd_core.model.ids import StepId
 from gsd_core.sanitize import safe_data
 
-from .log import log_line
 from .phases import measure_of_snapshot, phase_rows
 from .status import (
     PHASE_ROW,
@@ -36,6 +35,7 @@ from .status import (
     question_json,
     time_json,
 )
+from .story import Entry, Narrator
 
 FileStatus: TypeAlias = Literal["idle", "running", "waiting_for_human", "error", "complete"]
 
@@ -56,6 +56,7 @@ class StateFileWriter:
     root: Path
     history: History = attrs.field(factory=History)
     _failed: bool = attrs.field(default=False, init=False)
+    _narrator: Narrator = attrs.field(factory=Narrator, init=False)
 
     def __call__(self, state: State, record: Record) -> None:
         """Add *record* to the log of its step, and write the state file if the state changed."""
@@ -71,11 +72,12 @@ class StateFileWriter:
     def _write(self, state: State, record: Record) -> None:
         if make_folder(self.root, FOLDER):
             write_below(self.root, f"{FOLDER}/.gitignore", b"*\n")
+        told = self._narrator.entry(record)
         if record.step:
             path = f"{FOLDER}/log/{record.step.replace('/', '-')}.jsonl"
             with append_below(self.root, path) as file:
                 if record.kind not in ACTIVITY or os.fstat(file).st_size < MAX_LOG_BYTES:
-                    entry = json.dumps(safe_data(_log_entry(record)), ensure_ascii=True)
+                    entry = json.dumps(safe_data(_log_entry(record, told)), ensure_ascii=True)
                     os.write(file, f"{entry}\n".encode())
         if record.kind in ACTIVITY:
             return
@@ -86,13 +88,13 @@ class StateFileWriter:
         write_below(self.root, f"{FOLDER}/autopilot-state.json", text.encode(), mode=0o600, durable=False)
 
 
-def _log_entry(record: Record) -> Mapping[str, Any]:
+def _log_entry(record: Record, told: Entry | None) -> Mapping[str, Any]:
     step = StepId.parse(record.step)
     return {
         "timestamp": record.at.isoformat(),
         "level": "error" if record.kind in ERROR_KINDS else "debug" if record.kind in ACTIVITY else "info",
         "component": "agent" if record.kind.startswith("agent.") else "core",
-        "message": log_line(record),
+        "message": told.text if told else record.kind,
         "phase": step.phase or None,
         "step": step.kind,
         "meta": {"seq": record.seq, "kind": record.kind, "attempt": record.attempt or None},

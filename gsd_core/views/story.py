@@ -19,6 +19,7 @@ from gsd_core.machine.facts import Record, Recorded, typed
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer
 from gsd_core.model.usage import Usage
+from gsd_core.sanitize import one_line
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
 from .log import FUNCTION_TOOLS, names_of
@@ -40,6 +41,7 @@ Kind: TypeAlias = Literal[
 Sign: TypeAlias = Literal["done", "failed", "question", "answer", "wait", "note"]
 
 MAX_LISTED = 5
+MAX_LINE = 2000
 
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "run": ("run.started", "run.opened", "run.closed", "recovered", "control.asked", "branch.switched"),
@@ -334,6 +336,13 @@ class Narrator:
         facts.TodoEdited: _todo,
         facts.NoticeSent: _notice,
     }
+
+
+def log_line(narrator: Narrator, record: Record) -> str:
+    """Return *record* as one line: number, local time, kind, step, and what it tells, if anything."""
+    entry, time = narrator.entry(record), f"{record.at.astimezone():%H:%M:%S}"
+    told = one_line(entry.text, MAX_LINE) if entry else ""
+    return "  ".join(filter(None, (f"{record.seq:>5}", time, f"{record.kind:<18}", record.step, told)))
 
 
 def kind_of(record: Record) -> Kind:

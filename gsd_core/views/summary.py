@@ -143,6 +143,9 @@ def summarize(records: Iterable[Record]) -> RunSummary:
                     _note_gaps(gaps, fact, result)
                 case _:
                     pass
+    calls_by_step: dict[str, list[Call]] = {}
+    for call in calls:
+        calls_by_step.setdefault(call.step, []).append(call)
     return RunSummary(
         run=listed[0].run,
         started_at=listed[0].at,
@@ -150,8 +153,7 @@ def summarize(records: Iterable[Record]) -> RunSummary:
         worked=_worked(listed),
         processes=sum(fact.kind == KIND_OF[facts.RunOpened] for fact in listed),
         steps=tuple(
-            attrs.evolve(step, costs=sum_of(call for call in calls if call.step == step.id))
-            for step in steps.found.values()
+            attrs.evolve(step, costs=sum_of(calls_by_step.get(step.id, ()))) for step in steps.found.values()
         ),
         gaps=tuple(gaps.values()),
         decisions=tuple(decisions.values()),
