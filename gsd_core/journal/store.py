@@ -54,6 +54,10 @@ def damage_reported(path: Path) -> Generator[None]:
     """Raise ``JournalError`` if facts of the journal at *path* cannot be understood."""
     try:
         yield
+    except JournalError as error:
+        if error.hint == MOVE_AWAY:
+            raise
+        raise JournalError(f"the journal {path} is damaged: {error}", hint=MOVE_AWAY) from error
     except DAMAGE as error:
         message = f"the journal {path} is damaged: a record cannot be read: {type(error).__name__}: {error}"
         raise JournalError(message, hint=MOVE_AWAY) from error

@@ -110,7 +110,7 @@ def test_json_at_the_end_has_the_open_questions_and_how_to_answer_them(tmp_path:
     assert (done.returncode, end["exit"]) == (3, 3)
     assert question["text"]
     assert question["options"]
-    assert question["answer_with"] == f"gsd -C {root} answer {question['id']} CHOICE"
+    assert question["answer_with"] == f"gsd -C {root} -p {FAKE[1]} answer {question['id']} CHOICE"
     assert end["next"] == [f"gsd -C {root} -p gsd_plugins.rehearsal.fake resume"]
 
 

@@ -32,7 +32,7 @@ def test_a_run_that_waits_and_ends_says_what_to_do_in_commands_that_work(tmp_pat
     assert "waits for: an answer" in blocked.out
     assert "built: " not in blocked.out
     assert answers
-    assert answers[0].startswith(f"gsd -C {project.root} answer q-")
+    assert answers[0].startswith(f"gsd -C {project.root} -p {FAKE[1]} answer q-")
     assert paste(project, answers[0]).exit == 0
 
     [resume] = {one for one in commands if " resume" in one}
