@@ -157,7 +157,7 @@ _TOKENS = (
     _token("npm token", "npm_", f"(?:{_cut(_WORD, 30, 10)})", alone=True, check=_looks_random),
     _token("PyPI token", "pypi-A", f"(?:{_cut(_URL, 30, 10)})"),
     # Its own tokens are 34 letters without a digit.
-    _token("Hugging Face token", "hf_", r"[A-Za-z]{34}\b", alone=True),
+    _token("Hugging Face token", "hf_", "[A-Za-z]{34}", alone=True),
     _token("Hugging Face token", "hf_", f"[{_WORD}]{{24,}}", alone=True, check=_looks_random),
     _token("SendGrid key", r"SG\.", rf"[{_URL}]{{16,}}\.[{_URL}]{{16,}}", alone=True),
     _token("Mailgun key", "key-", "[0-9a-f]{32}", alone=True),
