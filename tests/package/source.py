@@ -44,11 +44,12 @@ class Import:
 
 
 @cache
-def modules(*folders: str) -> tuple[Module, ...]:
-    """Return the modules below *folders*, which are relative to the root of the repository."""
+def modules(*folders: str, containing: str = "") -> tuple[Module, ...]:
+    """Return the modules below *folders*, which are relative to the root, whose text contains a word."""
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     visible = [path for path in paths if not any(part[0] == "." for part in path.relative_to(ROOT).parts)]
-    return tuple(Module(name=_dotted(p), path=p, tree=ast.parse(p.read_text("utf-8"))) for p in visible)
+    texts = ((path, path.read_text("utf-8")) for path in visible)
+    return tuple(Module(name=_dotted(p), path=p, tree=ast.parse(t)) for p, t in texts if containing in t)
 
 
 def _dotted(path: Path) -> str:
