@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+UNREADABLE = "another version wrote it, or it is damaged"
+"""The hint of an error about data that does not fit its class."""
+
 UNIONS: tuple[Any, ...] = (Outcome, Change, Permission)
 TAG = "type"
 
@@ -51,7 +54,7 @@ def structure(data: Any, kind: Any) -> Any:
     except (ValueError, TypeError, KeyError) as error:
         problems = f"{type(error).__name__}: {error}"
     name = getattr(kind, "__name__", str(kind))
-    raise JournalError(f"not a {name}: {problems}", hint="another version wrote it, or it is damaged")
+    raise JournalError(f"not a {name}: {problems}", hint=UNREADABLE)
 
 
 @cache

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from gsd_core.codec import UNREADABLE
 from gsd_core.errors import Fenced, JournalError
 from gsd_core.machine.facts import KIND_OF, Record, Recorded, typed
 
@@ -55,7 +56,8 @@ def damage_reported(path: Path) -> Generator[None]:
     try:
         yield
     except JournalError as error:
-        if error.hint == MOVE_AWAY:
+        # Others are no damage: a file that is locked, or a disk that cannot be read.
+        if error.hint != UNREADABLE:
             raise
         raise JournalError(f"the journal {path} is damaged: {error}", hint=MOVE_AWAY) from error
     except DAMAGE as error:

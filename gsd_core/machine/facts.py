@@ -148,7 +148,7 @@ class RunOpened:
     sandbox: UsedSandbox | None = None
     typed: Mapping[str, Mapping[str, Any]] | None = None
     trusted: Mapping[str, str] | None = None
-    plugins: tuple[Mapping[str, str], ...] = ()
+    plugins: tuple[Mapping[str, Any], ...] = ()
     left_out: tuple[str, ...] = ()
 
 

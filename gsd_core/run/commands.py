@@ -129,7 +129,7 @@ async def run_inside(
         problem = f"{names.get(ran.exit or 0)} ended it {TRIES} times"
         ran = attrs.evolve(ran, problems=(*ran.problems, problem))
     if ran.exit and inside.home is not None:
-        trial = await _run_once(inside, ("true",), variables, limit)
+        trial = await _run_once(inside, ("/bin/sh", "-c", ":"), variables, limit)
         if trial.exit:
             name, said = inside.sandbox.name, one_line(trial.output, OUTPUT_LIMIT)
             why = f"the sandbox worked when the run began, and starts nothing any more: {said or trial.exit}"

@@ -320,7 +320,8 @@ def _run_opened(history: History, _: Recorded[object], data: facts.RunOpened) ->
 
 
 def _agent_opened(history: History, fact: Recorded[object], data: facts.AgentOpened) -> History:
-    return attrs.evolve(history, running={**history.running, (fact.step, data.key): Usage()})
+    call = fact.step, data.key
+    return attrs.evolve(history, running={**history.running, call: history.running.get(call, Usage())})
 
 
 def _agent_turned(history: History, fact: Recorded[object], data: facts.AgentActivity) -> History:

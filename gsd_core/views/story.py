@@ -108,7 +108,7 @@ class Narrator:
         That includes records of other versions that cannot be understood.
         """
         told = None
-        with suppress(JournalError):
+        with suppress(JournalError, LookupError, TypeError, ValueError, AttributeError):
             fact: Recorded[object]
             for fact in typed([record], *self._handlers):
                 told = self._handlers[type(fact.data)](self, record, fact.data)

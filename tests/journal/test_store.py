@@ -16,11 +16,13 @@ from typing import Any
 import apsw
 import pytest
 
+from gsd_core.codec import structure
 from gsd_core.errors import Fenced, JournalError
 from gsd_core.journal import store
-from gsd_core.journal.schema import MAX_FACT, Upcaster
-from gsd_core.journal.store import Journal
+from gsd_core.journal.schema import MAX_FACT, MOVE_AWAY, Upcaster
+from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.facts import Record
+from gsd_core.model.usage import Usage
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ROOT = str(Path(__file__).parents[2])
@@ -466,3 +468,14 @@ def test_a_fact_that_is_too_large_is_refused_and_what_was_recorded_stays(path: P
 
 def test_sqlite_has_no_bug_that_corrupts_a_wal_file_with_several_writers() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
+
+
+def test_a_journal_that_cannot_be_read_now_is_not_called_damaged(path: Path) -> None:
+    busy = JournalError(f"cannot read {path}: database is locked", hint="try again")
+    with pytest.raises(JournalError, match="locked") as raised, damage_reported(path):
+        raise busy
+    assert raised.value is busy
+
+    with pytest.raises(JournalError, match=r"is damaged.*not a Usage") as raised, damage_reported(path):
+        structure({"input_tokens": "many"}, Usage)
+    assert raised.value.hint == MOVE_AWAY

@@ -256,6 +256,13 @@ def test_a_record_that_cannot_be_understood_is_named() -> None:
     ]
 
 
+def test_a_record_with_other_contents_than_its_kind_has_does_not_end_the_story() -> None:
+    facts = Facts().add("step.result", "1/plan", result={"outcome": 5}).add("notice.sent", key="")
+    narrator = Narrator()
+
+    assert [narrator.entry(record) for record in facts.records] == [None, None]
+
+
 def test_a_record_is_always_one_line() -> None:
     facts = Facts().add("agent.activity", "1/plan", tool="Bash", text="one\ntwo\r\nthree")
 
