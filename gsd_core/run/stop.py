@@ -34,8 +34,9 @@ class Stopper:
     how to continue. *terminal* is the mode of the terminal before the run, if there is one: single keys are
     read without echo.
 
-    It is installed with ``signal.signal`` and not with ``loop.add_signal_handler``: the event loop
-    calls its handlers only between callbacks, so a plugin that blocks the loop would also delay the stop.
+    A thread reads the signals from a pipe, into which Python writes each one as it arrives. Python calls
+    handlers, the event loop's too, only between steps of the main thread, and several signals of one number
+    only once: a plugin that blocks the loop would delay the stop, for as long as its database computes.
     """
 
     mark: str
@@ -45,14 +46,28 @@ class Stopper:
     terminal: list[Any] | None = None
     received: int = 0
     at: float = field(default=float("-inf"))
+    pipe: tuple[int, int] = field(factory=os.pipe)
 
     def __call__(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal that Python did not write into the pipe, because a plugin has named another one."""
+        other = signal.set_wakeup_fd(self.pipe[1])
+        if other not in (self.pipe[1], -1):
+            signal.set_wakeup_fd(other)
+        if other != self.pipe[1]:
+            self._arrived(number)
+
+    def read_signals(self) -> None:
+        """Handle the signals in the pipe until the number 0."""
+        while number := os.read(self.pipe[0], 1)[0]:
+            if number in SIGNALS:
+                self._arrived(number)
+
+    def _arrived(self, number: int) -> None:
         """Cancel the run's task, so that the run is closed properly; on a second signal, exit."""
         now = time.monotonic()
         if self.received and now - self.at < SECOND_SIGNAL_WITHIN.total_seconds():
             self._exit(number)
         self.received, self.at = self.received or number, now
-        # Threadsafe, because the handler interrupts the loop anywhere, and has to wake it if it sleeps.
         self.loop.call_soon_threadsafe(self.task.cancel)
 
     def _exit(self, number: int) -> None:
@@ -89,7 +104,11 @@ def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None
         yield None
         return
     stopper = Stopper(mark, asyncio.get_running_loop(), task, farewell, _terminal_mode())
+    os.set_blocking(stopper.pipe[1], False)
+    reader = threading.Thread(target=stopper.read_signals, name="gsd-signals", daemon=True)
+    reader.start()
     before: dict[signal.Signals, Callable[..., object] | int | None] = {}
+    wakeup = signal.set_wakeup_fd(stopper.pipe[1], warn_on_full_buffer=False)
     for number in SIGNALS:
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
             continue
@@ -99,6 +118,11 @@ def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)
+        os.write(stopper.pipe[1], bytes(1))
+        reader.join()
+        for end in stopper.pipe:
+            os.close(end)
 
 
 def _terminal_mode() -> list[Any] | None:

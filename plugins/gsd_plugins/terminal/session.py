@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, contextmanager, redirect_stderr, sup
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 import attrs
@@ -144,32 +145,36 @@ class TerminalSession:
     @contextmanager
     def _terminal_signals(self) -> Generator[None]:
         """Leave the terminal in order when the process is suspended, and redraw when it returns."""
+        loop = asyncio.get_running_loop()
         handlers = {
             signal.SIGTSTP: self._suspend,
             signal.SIGCONT: self._returned,
             signal.SIGWINCH: self._redraw,
         }
-        loop = asyncio.get_running_loop()
-        installed: list[signal.Signals] = []
+
+        def handle(number: int, _: FrameType | None) -> None:
+            # With handlers of the loop, Python would tell the loop of signals, and no longer the run, which
+            # has to end even if its loop is blocked.
+            loop.call_soon_threadsafe(handlers[signal.Signals(number)])
+
+        before: dict[signal.Signals, Callable[..., object] | int | None] = {}
         if self._keyboard:
-            for number, handler in handlers.items():
+            for number in handlers:
                 # Outside the main thread there are no signals to handle.
-                with suppress(ValueError, RuntimeError):
-                    loop.add_signal_handler(number, handler)
-                    installed.append(number)
+                with suppress(ValueError):
+                    before[number] = signal.signal(number, handle)
         try:
             yield
         finally:
-            for number in installed:
-                loop.remove_signal_handler(number)
+            for number, restored in before.items():
+                signal.signal(number, restored)
 
     def _suspend(self) -> None:
         """Give the terminal back as it was, and stop; the shell continues here with ``fg``."""
         self._leave_terminal()
-        loop = asyncio.get_running_loop()
-        loop.remove_signal_handler(signal.SIGTSTP)
+        suspend = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
-        loop.add_signal_handler(signal.SIGTSTP, self._suspend)
+        signal.signal(signal.SIGTSTP, suspend)
 
     def _leave_terminal(self) -> None:
         from .screen import BottomBlock
