@@ -30,7 +30,7 @@ from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
 from gsd_core.model.usage import Unit
-from gsd_core.planning.config import get, merge_config, read_config
+from gsd_core.planning.config import check_branch_templates, get, merge_config, read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
@@ -199,6 +199,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     if refused and not options.dry_run:
         raise ProjectError(refused, hint=HINT)
     check_phases(request, state)
+    check_branch_templates(read_config(root))
     if new:
         _confirm_repository(options, loaded, settings)
     if milestone:

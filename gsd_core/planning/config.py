@@ -82,6 +82,12 @@ def branch_template(config: Mapping[str, Any], kind: str) -> str:
     return template
 
 
+def check_branch_templates(config: Mapping[str, Any]) -> None:
+    """Raise :class:`ConfigError` for a template of branches that *config* asks for and that cannot be used."""
+    for kind in ("quick", *({get(config, "git.branching_strategy", "none")} & {"phase", "milestone"})):
+        branch_template(config, kind)
+
+
 def _nested(config: Mapping[str, Any], key: str) -> Any:
     value: object = config
     for part in key.split("."):

@@ -31,7 +31,7 @@ from gsd_core.model.ids import normal_phase
 from gsd_core.serializer import Serializer
 
 from .changes import SetPosition
-from .config import CONFIG, branch_template, default_config, get, read_config, render_config
+from .config import CONFIG, check_branch_templates, default_config, get, read_config, render_config
 from .config_keys import PROFILES
 from .edit import apply_changes
 from .edits import Edit, writing
@@ -201,12 +201,11 @@ def _config_issues(root: Path) -> Iterator[HealthIssue]:
     except PlanningError as error:
         yield _issue("E005", CONFIG, str(error), error.hint, line=error.line, repairable=True)
         return
-    profile, strategy = config.get("model_profile", "balanced"), get(config, "git.branching_strategy", "none")
-    for kind in ("quick", *({strategy} & {"phase", "milestone"})):
-        try:
-            branch_template(config, kind)
-        except ConfigError as error:
-            yield _issue("E105", CONFIG, str(error).removeprefix(f"{CONFIG}: "), error.hint)
+    profile = config.get("model_profile", "balanced")
+    try:
+        check_branch_templates(config)
+    except ConfigError as error:
+        yield _issue("E105", CONFIG, str(error).removeprefix(f"{CONFIG}: "), error.hint)
     if profile not in PROFILES:
         fix = f"set it to one of {', '.join(PROFILES)}"
         yield _issue("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)

@@ -219,6 +219,24 @@ def test_phases_that_do_not_exist_are_refused_naming_those_that_do(
     assert h.facts(root) == facts
 
 
+def test_an_impossible_template_for_branches_is_refused_before_the_run_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GSD_CONFIG", str(tmp_path / "no-config.toml"))
+    root = h.repository(tmp_path / "project")
+    h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=Options(phases=("1",))))
+    config = root / ".planning" / "config.json"
+    config.write_text('{"git": {"branching_strategy": "phase", "phase_branch_template": "work"}}')
+    before, facts = contents(root), h.facts(root)
+
+    result = call("run", "-C", root, *FAKE, "--yes")
+
+    assert result.exit_code == 2
+    assert "git.phase_branch_template: expected {phase} or {slug} in it, got 'work'" in result.stderr
+    assert contents(root) == before
+    assert h.facts(root) == facts
+
+
 def test_a_range_may_go_beyond_the_last_phase(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     h.do(h.request(root, h.one_phase(phases=2), given=h.idea(), options=Options(phases=("1",))))

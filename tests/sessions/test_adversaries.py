@@ -121,8 +121,7 @@ def test_a_runner_killed_at_any_point_leaves_no_process_and_a_reason(plugins: Pa
 
     assert {one.state for one in lost} == {"failed"}
     for one in lost:
-        way_out = f"continue with: gsd -C {one.project} resume --bg" if one.started else "start it again"
-        assert one.reason == f"its process was killed; {way_out}"
+        assert one.reason == f"its process was killed{'' if one.started else '; start it again'}"
     latest = time.monotonic() + 60
     while left := [pid for pid, start in pids.items() if process_start(pid) == start]:
         assert time.monotonic() < latest, left
@@ -151,10 +150,7 @@ def test_a_restarted_machine_is_recognized_and_no_process_is_touched(plugins: Pa
 
     lost = host.find_session(session)
 
-    assert (lost.state, lost.reason) == (
-        "failed",
-        f"the machine was restarted; continue with: gsd -C {found.project} resume --bg",
-    )
+    assert (lost.state, lost.reason) == ("failed", "the machine was restarted")
     assert psutil.pid_exists(found.pid)
     os.kill(runner, signal.SIGTERM)
     psutil.wait_procs([psutil.Process(runner)] if psutil.pid_exists(runner) else [], timeout=30)

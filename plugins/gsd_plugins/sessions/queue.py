@@ -7,7 +7,6 @@ decision of one at a time.
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime, timedelta
 
 from gsd_core import SessionState, boot_id
@@ -47,9 +46,8 @@ def _why_lost(row: Row) -> str:
     if row.runner_lives or row.process_lives or row.is_from_before_restart:
         return ""
     what = "its process was killed" if row.boot == boot_id() else "the machine was restarted"
-    where = shlex.quote(str(row.session.project))
-    way_out = f"continue with: gsd -C {where} resume --bg" if row.session.started else "start it again"
-    return f"{what}; {way_out}"
+    # How to continue a run depends on what has happened since; `gsd ps` says it.
+    return what if row.session.started else f"{what}; start it again"
 
 
 def gate(registry: Registry, row: Row, plan_ahead: int) -> str:

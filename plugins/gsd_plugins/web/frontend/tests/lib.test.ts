@@ -230,9 +230,11 @@ describe("a step", () => {
 
 describe("what is done", () => {
   it("is a claim without evidence", () => {
-    expect(phaseState({ status: "completed", verdict: "missing" })).toBe("claimed");
-    expect(phaseState({ status: "completed", verdict: "passed" })).toBe("completed");
-    expect(phaseState({ status: "in_progress", verdict: "missing" }, "completed")).toBe("completed");
+    const now = "2026-11-24T10:00:00Z";
+    expect(phaseState({ status: "completed", verdict: "missing", started_at: now })).toBe("claimed");
+    expect(phaseState({ status: "completed", verdict: "passed", started_at: null })).toBe("completed");
+    expect(phaseState({ status: "in_progress", verdict: "missing", started_at: now }, "completed")).toBe("completed");
+    expect(phaseState({ status: "in_progress", verdict: "missing", started_at: null }, "completed")).toBe("claimed");
     expect(planState({ status: "completed", tasks: [{ commit: null }] }, { verdict: "stale" })).toBe("claimed");
     expect(planState({ status: "completed", tasks: [{ commit: "abc" }] }, { verdict: "missing" })).toBe("completed");
     const requirement = { status: "Complete", evidence: [] } as unknown as Requirement;

@@ -63,9 +63,10 @@ const LOOKS: Record<string, Look> = {
   skipped: { tone: "idle", icon: "skip", word: "skipped" },
 };
 
-/** A phase that is only marked as complete, or whose work nobody verified, is not shown as done. */
-export function phaseState(phase: { status: string; verdict: string }, step = phase.status): string {
-  return step === "completed" && phase.status === "completed" && phase.verdict !== "passed" ? "claimed" : step;
+/** A phase that is only marked as complete, or whose work nobody verified, is not shown as done, nor are its steps. */
+export function phaseState(phase: { status: string; verdict: string; started_at: string | null }, step = phase.status): string {
+  const isShown = phase.verdict === "passed" || (phase.status !== "completed" && phase.started_at);
+  return step === "completed" && !isShown ? "claimed" : step;
 }
 
 /** A plan with a SUMMARY.md alone, such as one of an imported project, is said to be done: nothing shows it. */
