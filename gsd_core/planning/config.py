@@ -83,7 +83,7 @@ def branch_template(config: Mapping[str, Any], kind: str) -> str:
 
 
 def check_branch_templates(config: Mapping[str, Any]) -> None:
-    """Raise :class:`ConfigError` for a template of branches that *config* asks for and that cannot be used."""
+    """Raise :class:`ConfigError` for a template of branches that *config* asks for and nobody can use."""
     for kind in ("quick", *({get(config, "git.branching_strategy", "none")} & {"phase", "milestone"})):
         branch_template(config, kind)
 

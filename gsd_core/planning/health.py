@@ -31,7 +31,7 @@ from gsd_core.model.ids import normal_phase
 from gsd_core.serializer import Serializer
 
 from .changes import SetPosition
-from .config import CONFIG, check_branch_templates, default_config, get, read_config, render_config
+from .config import CONFIG, check_branch_templates, default_config, read_config, render_config
 from .config_keys import PROFILES
 from .edit import apply_changes
 from .edits import Edit, writing
