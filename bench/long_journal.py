@@ -14,7 +14,11 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
+
+from gsd_core.journal.store import Journal
+from gsd_core.run.last_run import keep_run, read_last_run
 
 GSD = (sys.executable, "-P", "-m", "gsd_core")
 COMMANDS = (
@@ -47,15 +51,25 @@ def lengthen(journal: Path, facts: int) -> int:
         own = "step LIKE '1/%' AND kind NOT IN ('agent.activity', 'question.asked', 'question.answered')"
         phase = database.execute(f"SELECT {columns} FROM event WHERE {own} ORDER BY seq").fetchall()
         database.execute("DELETE FROM event WHERE seq >= ?", (end,))
+        database.execute("DROP TABLE IF EXISTS kept")
         number, insert = 1000, f"INSERT INTO event({columns}) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
         while last < facts:
             number += 1
             rows = [(*row[:5], f"{number}{row[5][1:]}", *row[6:]) for row in phase]
             database.executemany(insert, rows)
             last += len(rows)
-        database.executemany(insert, tail)
+        database.commit()
+        keep(journal)
+        database.executemany(insert, [*phase, *tail])
         database.commit()
     return int(last)
+
+
+def keep(path: Path) -> None:
+    """Let the journal keep its state, as a run does at least every 500 facts."""
+    with Journal.open(path, clock=lambda: datetime.now(UTC)) as journal:
+        last = read_last_run(journal)
+        keep_run(journal, last.seq, last.state, last.history)
 
 
 def measure(project: Path, command: tuple[str, ...]) -> tuple[float, float]:

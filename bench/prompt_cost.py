@@ -32,7 +32,8 @@ from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import Idea
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.run import RunRequest, run_project
+from gsd_core.run.runtime import RunRequest
+from gsd_core.run.start import run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.testing import make_hooks
 from gsd_plugins import budget, inplace, must_haves, native, permissions, retry, uat, yolo

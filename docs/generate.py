@@ -36,6 +36,7 @@ from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.machine.facts import KIND_OF
 from gsd_core.planning.config_keys import KEYS, Status
 from gsd_core.plugins.discovery import Choice
+from gsd_core.run.last_run import KEEP_AFTER
 from gsd_core.settings import is_required
 from gsd_core.views.schemas import SCHEMAS, file_name, schema_of
 from gsd_plugins.mcp import tools
@@ -479,6 +480,8 @@ def _journal() -> Iterator[str]:
         "`.git/worktrees/<name>` in a linked one.",
         "A project in a subfolder of its repository has its own journal below `<git dir>/gsd/projects/`.",
         "A fact is on disk before anything is done that depends on it.",
+        f"After every {KEEP_AFTER} facts, the run keeps what they add up to in the table `kept`, so that "
+        "commands read only later ones; another version of gsd, or another user, reads all facts.",
         f"The schema version is {SCHEMA}; a journal with a newer version is read, but never written.",
     )
     yield "## Facts"

@@ -34,9 +34,12 @@ UNIONS: tuple[Any, ...] = (Outcome, Change, Permission)
 TAG = "type"
 
 
-def unstructure(value: Any, kind: Any = None) -> Any:
-    """Return *value* as JSON data; *kind* is its declared type, needed for unions and collections of them."""
-    return _converter().unstructure(value, unstructure_as=kind)
+def unstructure(value: Any, kind: Any = None, *, brief: bool = False) -> Any:
+    """Return *value* as JSON data; *kind* is its declared type, needed for unions and collections of them.
+
+    If it is *brief*, fields that have their default are left out.
+    """
+    return _converter(brief=brief).unstructure(value, unstructure_as=kind)
 
 
 @overload
@@ -48,7 +51,7 @@ def structure(data: Any, kind: Any) -> Any:
     from cattrs import BaseValidationError, transform_error  # slow to import
 
     try:
-        return _converter().structure(data, kind)
+        return _converter(brief=False).structure(data, kind)
     except BaseValidationError as error:
         problems = "; ".join(transform_error(error))
     except (ValueError, TypeError, KeyError) as error:
@@ -58,7 +61,7 @@ def structure(data: Any, kind: Any) -> Any:
 
 
 @cache
-def _converter() -> Converter:
+def _converter(*, brief: bool) -> Converter:
     from cattrs import Converter, override  # slow to import
     from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
     from cattrs.strategies import configure_tagged_union
@@ -70,7 +73,7 @@ def _converter() -> Converter:
     def overrides(kind: Any) -> dict[str, Any]:
         return {
             each.name: override(
-                rename=each.name.removesuffix("_"), omit_if_default=each.metadata.get("omit", False)
+                rename=each.name.removesuffix("_"), omit_if_default=brief or each.metadata.get("omit", False)
             )
             for each in attrs.fields(kind)
         }
@@ -81,7 +84,7 @@ def _converter() -> Converter:
     def reader(kind: type[Any]) -> Any:
         return make_dict_structure_fn(kind, converter, **overrides(kind))
 
-    converter = Converter(unstruct_collection_overrides={tuple: list})
+    converter = Converter(unstruct_collection_overrides={tuple: list}, omit_if_default=brief)
     for kind, down, up in _LEAVES:
         converter.register_unstructure_hook(kind, down)
         converter.register_structure_hook(kind, up)

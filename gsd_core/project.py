@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,9 @@ from gsd_core.journal.inbox import answers_in, put
 from gsd_core.journal.lock import owner
 from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
-from gsd_core.machine.facts import Record
+from gsd_core.machine.facts import AgentClosed, Record, typed
 from gsd_core.machine.fold import fold
+from gsd_core.machine.history import History, fold_history
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
 from gsd_core.model.question import Answer, Question, parse_typed_answer
@@ -35,7 +36,7 @@ from gsd_core.run.publishing import events_of, redacted
 from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import redact_data
 from gsd_core.views.log import parse_since as parse_since
-from gsd_core.views.status import History, Holder, find_question, fold_history, status_json, status_of
+from gsd_core.views.status import Holder, find_question, status_json, status_of
 
 if TYPE_CHECKING:
     from gsd_core.project_details import ProjectDetails as ProjectDetails
@@ -54,6 +55,7 @@ class Project:
         self._seq = 0
         self._state = State()
         self._history = History()
+        self._spent: dict[date, Decimal] = {}
         self._pending: Mapping[str, str] = {}
 
     def close(self) -> None:
@@ -108,7 +110,7 @@ class Project:
         with damage_reported(self._path()):
             status = status_of(self._state, self._history, self.holder(), pending)
             data: dict[str, Any] = redact_data(status_json(status))
-        spent = self._history.spent.get(datetime.now().astimezone().date(), Decimal(0))
+        spent = self._spent.get(datetime.now().astimezone().date(), Decimal(0))
         spent += sum(used.dollars or 0 for used in self._history.running.values())
         return {**data, "dollars_today": str(spent)}
 
@@ -168,12 +170,13 @@ class Project:
                 break
             self._state, self._history = self._folded(record)
             self._seq = record.seq
+            self._spend(record)
         self._seq = last
 
     def _folded(self, record: Record) -> tuple[State, History]:
         state, history = self._state, self._history
         if record.kind == "run.started":
-            state, history = State(), History(spent=history.spent)
+            state, history = State(), History()
         if record.kind not in ACTIVITY:
             state = fold(state, [record])
         return state, fold_history(history, [record])
@@ -183,7 +186,13 @@ class Project:
         events = [redacted(event) for event in events_of(state, record)]
         # Together, so that a record that cannot be read is not counted as read.
         self._state, self._history, self._seq = state, history, record.seq
+        self._spend(record)
         return events
+
+    def _spend(self, record: Record) -> None:
+        for fact in typed([record], AgentClosed):
+            day = fact.at.astimezone().date()
+            self._spent[day] = self._spent.get(day, Decimal(0)) + (fact.data.usage.dollars or 0)
 
     def _pending_answers(self) -> Mapping[str, str]:
         if self._journal is None:
@@ -205,7 +214,7 @@ class Project:
             self.close()
             self._journal = Journal.open(path, clock=lambda: datetime.now(UTC), writable=False)
             self._inode, self._seq = inode, 0
-            self._state, self._history = State(), History()
+            self._state, self._history, self._spent = State(), History(), {}
         return self._journal
 
     def _path(self) -> Path:

@@ -24,6 +24,7 @@ from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import fold
+from gsd_core.machine.history import History, budget_of, fold_history
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
 from gsd_core.model.ids import EXECUTE, StepId
@@ -48,7 +49,6 @@ from gsd_core.views.project_details import (
     phase_details,
     phases_json,
 )
-from gsd_core.views.status import History, budget_of, fold_history
 from gsd_core.views.summary import RunSummary, summarize
 
 JOURNAL = "journal.db"

@@ -56,8 +56,8 @@ def check_limits(classes: SettingsClasses, settings: Settings, reports: Collecti
 
 def without_limit(root: Path) -> str:
     """Return what to know about a run without a limit: what phases have cost here, if any did."""
+    from gsd_core.machine.history import phase_of
     from gsd_core.views.amounts import counted
-    from gsd_core.views.status import phase_of
 
     calls: list[Call] = []
     rest = 0

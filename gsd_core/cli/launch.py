@@ -26,6 +26,7 @@ from gsd_core.hookspecs import (
     gsd_run_agent,
     gsd_workspace,
 )
+from gsd_core.machine.history import History
 from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
@@ -34,13 +35,13 @@ from gsd_core.planning.config import check_branch_templates, get, merge_config, 
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
-from gsd_core.run import run_project
 from gsd_core.run.edits import keep_asked
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
 from gsd_core.run.preflight import check_idea, check_phases, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
+from gsd_core.run.start import run_project
 from gsd_core.sanitize import one_line, register_secrets
 from gsd_core.settings import (
     COMMAND_LINE,
@@ -56,7 +57,6 @@ from gsd_core.settings import (
 )
 from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
-from gsd_core.views.status import History
 
 from .budgets import check_limits, without_limit
 from .commands import base_command, with_global_options
@@ -277,7 +277,7 @@ def _settle_trust(
         return trust
     refuse_agents("trust a project")
     continued = _continued(options, previous)
-    changed = changed_since_start(trust, continued.last_run.facts) if continued else ()
+    changed = changed_since_start(trust, options.root, continued.last_run.id) if continued else ()
     if options.trust and not changed:
         return remember(trust)
     if _can_confirm(options, settings):

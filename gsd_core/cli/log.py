@@ -70,7 +70,7 @@ class _Filter:
 
     def accepts(self, record: Record, kind: str) -> bool:
         """Whether to show *record*; *kind* is what it is called among :data:`KINDS`."""
-        from gsd_core.views.status import phase_of
+        from gsd_core.machine.history import phase_of
 
         return (
             record.seq > self.after
@@ -164,9 +164,9 @@ def _is_part(step: str, wanted: str) -> bool:
 
 def _refuse_unknown(root: Path, phase: str, step: str) -> None:
     """Raise an error that says what exists if neither the log nor the project has the *phase* or *step*."""
+    from gsd_core.machine.history import phase_of
     from gsd_core.model.ids import StepId
     from gsd_core.planning.survey import survey
-    from gsd_core.views.status import phase_of
     from gsd_core.views.story import STEP_WORDS
 
     from .project import open_journal

@@ -11,7 +11,7 @@ import attrs
 import click
 
 from gsd_core.errors import ProjectError
-from gsd_core.machine.facts import TaskCommitted, typed
+from gsd_core.machine.facts import TaskCommitted
 from gsd_core.sanitize import safe_text
 from gsd_core.views.status import Holder
 
@@ -118,7 +118,7 @@ def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -
     from gsd_core.views.status import open_questions
 
     from .next import find_next
-    from .project import load, now
+    from .project import load, now, open_journal
 
     # Whoever reads this does so later and from anywhere: this process is not running then.
     project = attrs.evolve(load(options), holder=None)
@@ -128,11 +128,9 @@ def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -
     phase = planning.phase(step.phase) if step else None
     plans = phase.plans if phase and step and step.kind == EXECUTE else ()
     plan = next((plan for plan in plans if step and plan.id == step.detail), None)
-    commits = {
-        fact.data.task: fact.data.commit
-        for fact in typed(project.last_run.facts, TaskCommitted)
-        if fact.step == found.step
-    }
+    with open_journal(project.root) as journal:
+        committed = [*journal.facts(TaskCommitted, run=project.last_run.id, step=found.step)]
+    commits = {fact.data.task: fact.data.commit for fact in committed}
     tasks = plan.tasks if plan else ()
     what = f"{found.step}: {found.reason}" if found.step else f"nothing is due: {found.reason}"
     return Pause(

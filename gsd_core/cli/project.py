@@ -16,16 +16,16 @@ from gsd_core.errors import PlanningError, ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.inbox import answers_in
 from gsd_core.journal.lock import owner
-from gsd_core.journal.store import Journal, damage_reported
+from gsd_core.journal.store import Journal
+from gsd_core.machine.history import History
 from gsd_core.machine.state import State
 from gsd_core.processes import refuse_agents
 from gsd_core.run.last_run import LastRun, read_last_run
-from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import first_line
 from gsd_core.settings import REHEARSAL_AGENTS as REHEARSAL_AGENTS
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
-from gsd_core.views.status import History, Holder, fold_history
+from gsd_core.views.status import Holder
 
 from .global_options import GlobalOptions
 
@@ -171,13 +171,12 @@ def open_journal(root: Path, *, writable: bool = False) -> Journal:
 class ProjectState:
     """The latest run according to the journal, and the process that runs now.
 
-    *last_run* has its facts. *pending_answers* are the answers that no run has taken yet, in words, by
+    *pending_answers* are the answers that no run has taken yet, in words, by
     question. *is_own*: a run of this user wrote the journal on this machine.
     """
 
     root: Path
     last_run: LastRun
-    history: History
     holder: Holder | None
     pending_answers: Mapping[str, str] = attrs.field(factory=dict[str, str])
     is_own: bool = True
@@ -187,20 +186,22 @@ class ProjectState:
         """The latest run's state, empty if nothing has run yet."""
         return self.last_run.state
 
+    @property
+    def history(self) -> History:
+        """What the latest run has done."""
+        return self.last_run.history
+
 
 def load(options: GlobalOptions) -> ProjectState:
     """Read the state of the project's latest run."""
     root = project_root(options)
     with open_journal(root) as journal:
-        last_run = read_last_run(journal)
-        with damage_reported(journal.path):
-            history = fold_history(History(), with_turns(journal, last_run.facts))
+        last_run = read_last_run(journal, root)
         answers = answers_in(journal.take_inbox())
         is_own = is_own_journal(journal, root)
     return ProjectState(
         root=root,
         last_run=last_run,
-        history=history,
         holder=holder_of(root),
         pending_answers=answers,
         is_own=is_own,

@@ -21,7 +21,7 @@ from gsd_core.git.command import Command
 from gsd_core.git.untrusted import LocalProgram, filters_to_trust
 from gsd_core.journal.schema import MOVE_AWAY
 from gsd_core.journal.store import damage_reported
-from gsd_core.machine.facts import PlanEdited, Record, RunOpened, StepCompleted, StepReturned, typed
+from gsd_core.machine.facts import PlanEdited, RunOpened, StepCompleted, StepReturned
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
@@ -47,7 +47,6 @@ from gsd_core.settings import (
     without,
 )
 from gsd_core.trust import KnownJournals, TrustStore, Want
-from gsd_core.views.status import History, fold_history
 
 from .commands import base_command
 from .global_options import GlobalOptions
@@ -232,12 +231,14 @@ def lines_of(wants: Sequence[Want]) -> Iterator[str]:
         yield sanitize(line, multiline=False)
 
 
-def changed_since_start(trust: ProjectTrust, facts: Sequence[Record]) -> tuple[Want, ...]:
-    """Return what is not trusted and was not trusted when the run began or a person continued it.
+def changed_since_start(trust: ProjectTrust, root: Path, run: str) -> tuple[Want, ...]:
+    """Return what is not trusted and was not trusted when *run* began or a person continued it.
 
-    An agent may have written it since. *facts* are those of the run that is continued.
+    An agent may have written it since.
     """
-    openings = [trusted for fact in typed(facts, RunOpened) if (trusted := fact.data.trusted) is not None]
+    with open_journal(root) as journal:
+        trusted = [fact.data.trusted for fact in journal.facts(RunOpened, run=run)]
+    openings = [one for one in trusted if one is not None]
     if not openings:
         return ()
     recorded = {digest for trusted in openings for digest in trusted}
@@ -350,13 +351,12 @@ def _foreign_journal(root: Path) -> Iterator[Want]:
                 return
             digest, last = journal.digest(), read_last_run(journal)
             with damage_reported(journal.path):
-                history = fold_history(History(), last.facts)
                 answers = [item for item in journal.take_inbox() if item.kind == "answer"]
     except JournalError:
         return  # what reads it for its content reports it
-    given = len(answers) + sum(fact.kind == "question.answered" for fact in last.facts)
-    options = _shown({"agent": list(history.agents), **history.typed})
-    shown = f"{counted(len(last.facts), 'fact')}, {counted(given, 'answer')}, options {options}"
+    given = len(answers) + sum(len(asked.answers) for asked in last.state.inquiries.values())
+    options = _shown({"agent": list(last.history.agents), **last.history.typed})
+    shown = f"{counted(last.unkept, 'fact')}, {counted(given, 'answer')}, options {options}"
     yield Want.of("journal", ".git/gsd/journal.db", digest, shown=shown)
 
 

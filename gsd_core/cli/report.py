@@ -81,10 +81,10 @@ async def _collect(project: ProjectState, root: Path) -> Report:
     from gsd_core.views.status import status_of
     from gsd_core.views.summary import summarize
 
-    from .project import journal_path, now
+    from .project import now, open_journal
 
-    with damage_reported(journal_path(root)):
-        summary = summarize(project.last_run.facts)
+    with open_journal(root) as journal, damage_reported(journal.path):
+        summary = summarize(journal.events(run=project.last_run.id, facts_only=True))
         status = status_of(project.state, project.history, project.holder, project.pending_answers)
     git = Git(root)
     planning = read_planning(root)

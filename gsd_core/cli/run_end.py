@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gsd_core.model.question import Asked
     from gsd_core.planning.model import Planning
     from gsd_core.planning.traceability import Trace
-    from gsd_core.run import RunEnd
+    from gsd_core.run.runtime import RunEnd
     from gsd_core.views.summary import RunSummary
     from gsd_core.views.try_it import TryIt
 
@@ -203,9 +203,11 @@ def read_finished(options: GlobalOptions) -> Finished | None:
             for check in row.checks
             if check.result and check.result.status == "holds"
         }
+        with open_journal(project.root) as journal:
+            summary = summarize(journal.events(run=project.last_run.id, facts_only=True))
         return Finished(
             project=project,
-            summary=summarize(project.last_run.facts),
+            summary=summary,
             planning=planning,
             branch=branch,
             phases=(len(phases), sum(row.status == "completed" for row in phases)),

@@ -159,16 +159,14 @@ class _Follower:
         from .project import open_journal
 
         with open_journal(self._root) as journal:
-            last = read_last_run(journal)
-            begun = [fact.seq for fact in last.facts if fact.kind == "attempt.started"]
-            opened = [fact.seq for fact in last.facts if fact.kind == "run.opened"]
+            seq, run = journal.last_seq(), read_last_run(journal, self._root).id
+            facts = list(journal.events(run=run, facts_only=True))
+            begun = [fact.seq for fact in facts if fact.kind == "attempt.started"]
+            opened = [fact.seq for fact in facts if fact.kind == "run.opened"]
             recent = begun[-1] if begun else 0
             # In the journal's order: activity has its place between the facts.
-            records = [
-                *(fact for fact in last.facts if fact.seq <= recent),
-                *journal.events(recent, run=last.id),
-            ]
-        self._seq = max(last.seq, records[-1].seq if records else 0)
+            records = [*(fact for fact in facts if fact.seq <= recent), *journal.events(recent, run=run)]
+        self._seq = max(seq, records[-1].seq if records else 0)
         return [*self._events(records), *self._cut_off()], opened[-1] if opened else 0
 
     def more(self) -> list[Event]:

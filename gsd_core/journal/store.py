@@ -325,6 +325,24 @@ class Journal:
             database.rows("CREATE TABLE IF NOT EXISTS origin(token TEXT NOT NULL)")
             database.rows("DELETE FROM origin")
             database.rows("INSERT INTO origin VALUES(?)", (token,))
+            # Whoever made the journal may have put anything there.
+            database.rows("DROP TABLE IF EXISTS kept")
+
+    # What the facts add up to
+
+    def keep(self, seq: int, made_by: str, data: str) -> None:
+        """Keep *data*, which the code *made_by* derived from the facts up to *seq*, and nothing else."""
+        with self._lock, self._transaction() as database:
+            database.rows("CREATE TABLE IF NOT EXISTS kept(seq INTEGER, made_by TEXT, data TEXT)")
+            database.rows("DELETE FROM kept")
+            database.rows("INSERT INTO kept VALUES(?, ?, ?)", (seq, made_by, data))
+
+    def kept(self) -> tuple[int, str, str]:
+        """Return what :meth:`keep` was given last; empty if there is nothing."""
+        if self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'kept'"):
+            for seq, made_by, data in self._rows("SELECT seq, made_by, data FROM kept"):
+                return seq, made_by, data
+        return 0, "", ""
 
     def is_empty(self) -> bool:
         """Whether the journal has neither a record nor an item in the inbox."""

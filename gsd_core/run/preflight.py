@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from gsd_core.codec import structure
 from gsd_core.errors import (
@@ -27,8 +27,9 @@ from gsd_core.errors import (
 from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
 from gsd_core.git.untrusted import refuse_filters
+from gsd_core.journal.store import Journal
 from gsd_core.machine.due import is_initializing, starts_milestone
-from gsd_core.machine.facts import AgentOpened, StepCompleted, StepReturned, TaskCommitted, typed
+from gsd_core.machine.facts import AgentOpened, StepReturned
 from gsd_core.machine.state import State
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea, StepResult
@@ -45,7 +46,9 @@ from .delivery import is_within
 from .last_run import LastRun
 from .next_milestone import milestone_to_start
 from .places import PLANNING
-from .runtime import RunRequest
+
+if TYPE_CHECKING:
+    from .runtime import RunRequest
 
 LIMIT_BYTES = 400_000
 SHOWN_PATHS = 5
@@ -141,7 +144,7 @@ async def check_repository(request: RunRequest, git: Git) -> Path:
     return await git.data_directory()
 
 
-async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
+async def check_project(request: RunRequest, git: Git, journal: Journal, last: LastRun) -> None:
     """Raise ``UserError`` if the run cannot start, or resume *last*, as requested."""
     await _check_journal(request, git, last)
     # Before the files are read, because those of another branch, or of half a merge, would mislead.
@@ -152,7 +155,7 @@ async def check_project(request: RunRequest, git: Git, last: LastRun) -> None:
     settings: RunSettings = request.settings.of(RunSettings)
     if not settings.accept_branch:
         await _check_branch(request, git, last)
-    await _check_planning_files(git, _unwritten(last))
+    await _check_planning_files(git, _unwritten(journal, last))
     if not request.options.only_asked:
         check_idea(request.root, request.idea, last.state, request.info.command)
     check_phases(request, last.state)
@@ -187,9 +190,7 @@ def check_temporary_folder() -> None:
 
 async def _check_journal(request: RunRequest, git: Git, last: LastRun) -> None:
     """Refuse a journal that was copied from another project: its facts would be believed here."""
-    done = [fact.data.commit for fact in typed(last.facts, TaskCommitted)]
-    done += [fact.data.commit or "" for fact in typed(last.facts, StepCompleted)]
-    commits = [commit for commit in done if commit]
+    commits = [commit for of_phase in last.history.commits.values() for commit in of_phase]
     if not commits:
         return
     known = await git.call(partial(existing_commits, git.command, commits))
@@ -215,8 +216,8 @@ async def _check_operation(git: Git) -> None:
 
 async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
     """Refuse to continue an unfinished run on another branch: its files and its commits are not there."""
-    before, now = last.branch, await git.branch()
-    if before is None or now in (before, last.branch_chosen or before) or last.state.closed == "done":
+    before, now = last.history.branch, await git.branch()
+    if before is None or now in (before, last.history.chosen or before) or last.state.closed == "done":
         return
     gsd = request.info.command
     accept = f"`{gsd} resume --accept-branch` continues here"
@@ -227,21 +228,21 @@ async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
     raise ProjectError(f"the run works {was}, but {here}", hint=hint)
 
 
-def _unwritten(last: LastRun) -> tuple[str, ...]:
+def _unwritten(journal: Journal, last: LastRun) -> tuple[str, ...]:
     """Return the paths that a recorded result moves or removes: a kill leaves them gone, not committed.
 
     It is all of the planning if an agent that owns it was at work: a command of the user that archives a
     milestone removes files before it commits that.
     """
-    unfinished = {name for name, r in last.state.steps.items() if r.status in UNFINISHED}
-    calls = (fact.data for fact in typed(last.facts, AgentOpened) if fact.step in unfinished)
-    if any(call.owns_planning for call in calls):
-        return (PLANNING,)
-    results = {r.result for r in last.state.steps.values() if r.status == "result"}
     found: list[str] = []
-    for fact in typed(last.facts, StepReturned):
-        if fact.seq in results:
-            result = structure(fact.data.result, StepResult)
+    for name, record in last.state.steps.items():
+        if record.status not in UNFINISHED:
+            continue
+        if any(fact.data.owns_planning for fact in journal.facts(AgentOpened, run=last.id, step=name)):
+            return (PLANNING,)
+        if record.status == "result":
+            returned = next(journal.facts(StepReturned, after=record.result - 1))
+            result = structure(returned.data.result, StepResult)
             found += [*result.removed, *(move.path for move in result.moved)]
     return tuple(found)
 

@@ -24,6 +24,7 @@ from gsd_core.journal.confidential import without_secrets
 from gsd_core.journal.store import Journal
 from gsd_core.machine.facts import KIND_OF, AgentActivity, Record, Recorded
 from gsd_core.machine.fold import fold
+from gsd_core.machine.history import History, fold_history
 from gsd_core.machine.ledger import Ledger
 from gsd_core.machine.state import Options, RunOutcome, State, StepRecord
 from gsd_core.model.ids import StepId
@@ -31,6 +32,7 @@ from gsd_core.model.step import Idea
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo
+from gsd_core.run.last_run import KEEP_AFTER, keep_run
 from gsd_core.sanitize import safe_file, safe_text
 from gsd_core.settings import LimitSettings, RunSettings, Settings, is_rehearsal
 
@@ -118,6 +120,8 @@ class Run:
     effects: Effects
     state: State
     idea: Idea | None
+    history: History = attrs.field(factory=History)
+    unkept: int = 0
     listeners: list[Observer] = attrs.field(factory=list[Observer])
     planning: Planning = attrs.field(factory=Planning)
     proposals: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
@@ -184,7 +188,12 @@ class Run:
         kind, data = KIND_OF[type(fact)], unstructure(fact)
         record = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
         self.state = fold(self.state, [record])
+        self.history = fold_history(self.history, [record])
         self.ledger.add([record])
+        self.unkept += 1
+        if self.unkept >= KEEP_AFTER:
+            keep_run(self.journal, record.seq, self.state, self.history)
+            self.unkept = 0
         self._notify(record)
         return record
 
@@ -204,6 +213,7 @@ class Run:
             attempt=attempt,
             data=data,
         )
+        self.history = fold_history(self.history, [note])
         self.ledger.add([note])
         self._notify(note)
 

@@ -7,7 +7,7 @@ import logging
 import shutil
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -30,8 +30,10 @@ from gsd_core.plugins.calling import Hooks
 from gsd_core.sanitize import redact, sanitize
 from gsd_core.settings import RunSettings
 
-from .runtime import Run
 from .step_types import StepTypes, completed_steps, with_due_steps
+
+if TYPE_CHECKING:
+    from .runtime import Run
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +92,7 @@ async def full_snapshot(
     is_needed = types.types and not planning.phases and await git.is_repository()
     files = await git.files(MAX_FILES) if is_needed else ()
     # The milestone has to be closed if the run was started for the next one.
+    completed = completed_steps(state)
     makes_room = starts_milestone(state) and planning.milestone != state.milestone
 
     def situation(phase: PhaseView | None) -> StepSituation:
@@ -98,7 +101,7 @@ async def full_snapshot(
             planning=planning,
             phase=phase,
             files=files,
-            completed=completed_steps(state, phase.number if phase else ""),
+            completed=completed.get(phase.number if phase else "", ()),
             depth=settings.depth,
             idea=idea,
             audit=settings.audit,

@@ -36,8 +36,8 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine import facts
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
-from gsd_core.machine.facts import KIND_OF, Record, typed
-from gsd_core.machine.ledger import Ledger
+from gsd_core.machine.facts import KIND_OF, Record
+from gsd_core.machine.ledger import CALL_KINDS, Ledger
 from gsd_core.machine.state import Options
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
@@ -67,7 +67,7 @@ from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
 from .runtime import Clock, Run, RunEnd, RunRequest
-from .sandbox import Sandbox, choose_sandbox, recorded_sandbox, warning_about
+from .sandbox import Sandbox, choose_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
 from .step_types import collect_step_types
@@ -98,17 +98,16 @@ async def run_project(request: RunRequest) -> RunEnd:
             if (edit := await finish_edit(request.root, directory)) and not edit.request:
                 log.warning("finished first: %s, which was interrupted", edit.label)
                 forget(directory)
-    if last is None:
-        with Journal.open(path, clock=request.clock, writable=False) as journal:
-            last = read_last_run(journal)
-    await check_project(request, git, last)
+    with Journal.open(path, clock=request.clock, writable=False) as journal:
+        last = last or read_last_run(journal, request.root)
+        await check_project(request, git, journal, last)
     with ProjectLock(directory), bind_settings(request.settings.values):
         journal = Journal.open(path, clock=request.clock)
         try:
             if journal.last_seq() != last.seq:
                 # Another process ran after the journal was read and before the lock was taken.
-                last = read_last_run(journal)
-                await check_project(request, git, last)
+                last = read_last_run(journal, request.root)
+                await check_project(request, git, journal, last)
             _remember(journal, request)
             milestone = ""
             if not request.options.only_asked:
@@ -116,9 +115,10 @@ async def run_project(request: RunRequest) -> RunEnd:
                 milestone = milestone_to_start(request.root, request.idea, last.state, kept)
             if milestone:
                 last = LastRun(seq=last.seq)  # a run of its own
-            used = recorded_sandbox(last.facts)
             settings = request.settings.of(RunSettings)
-            sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=used)
+            sandbox = await choose_sandbox(
+                request.hooks, settings, request.root, used_before=last.history.sandbox
+            )
             if warning := warning_about(sandbox):
                 log.warning("%s", warning)
             try:
@@ -162,6 +162,7 @@ async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
             git=git,
             effects=request.effects(journal, git),
             state=evolve(last.state, epoch=epoch),
+            history=last.history,
             idea=None,
             sealer=Sealer(git.command, directory / "guard"),
             sandbox=Sandbox(root=root, hooks=hooks),
@@ -196,7 +197,7 @@ async def _open(
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.
     git = Git(request.root, environment={"GSD_RUN": journal.mark_of(run_id)}, trusted=request.programs)
-    started = (fact.data.idea for fact in typed(last.facts, facts.RunStarted))
+    started = (fact.data.idea for fact in journal.facts(facts.RunStarted, run=run_id))
     idea = next((one for one in started if one), None) or request.idea
     idea = idea or kept_idea(request.root)
     run = Run(
@@ -206,20 +207,22 @@ async def _open(
         git=git,
         effects=request.effects(journal, git),
         state=last.state,
+        history=last.history,
+        unkept=last.unkept,
         # As the journal and IDEA.md have it, so that every process works on the same text.
         idea=evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None,
-        ledger=Ledger().add(last.facts).resumed(),
+        ledger=Ledger().add(journal.events(run=run_id, kinds=CALL_KINDS)).resumed(),
         sealer=Sealer(git.command, journal.path.parent / "guard"),
         step_types=collect_step_types(request.hooks),
         sandbox=sandbox,
     )
-    before = [fact.data for fact in typed(last.facts, facts.RunOpened)]
+    before = [fact.data for fact in journal.facts(facts.RunOpened, run=run_id)]
     seeds = [one.seed for one in before]
     seed = next((seed for seed in [request.info.seed, *reversed(seeds)] if seed is not None), None)
     idea_text = run.idea.text if run.idea else ""
     info = evolve(request.info, id=run_id, project=request.root, idea=idea_text, seed=seed)
     hooks = evolve(request.hooks, report=_recorder(run))
-    run.request = evolve(request, info=info, hooks=hooks, last_run=None)  # its facts need not stay in memory
+    run.request = evolve(request, info=info, hooks=hooks, last_run=None)
     run.sandbox = evolve(sandbox, hooks=hooks)
 
     opening: list[Record] = []

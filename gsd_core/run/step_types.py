@@ -94,14 +94,15 @@ def with_due_steps(
     return attrs.evolve(snapshot, due=tuple(due(None)), phases=tuple(map(of_phase, snapshot.phases)))
 
 
-def completed_steps(state: State, phase: str = "") -> tuple[CompletedStep, ...]:
-    """Return the completed steps of a phase, or of the whole run, in the order in which they ended."""
-    found = [
-        CompletedStep(id=str(record.id), kind=record.id.kind, at=record.ended_at)
-        for record in state.steps.values()
-        if record.completed and record.ended_at and (not phase or record.id.phase == phase)
-    ]
-    return tuple(sorted(found, key=lambda step: step.at))
+def completed_steps(state: State) -> dict[str, tuple[CompletedStep, ...]]:
+    """Return the completed steps by phase, and all under ``""``, in the order in which they ended."""
+    found: dict[str, list[CompletedStep]] = {"": []}
+    for name, record in state.steps.items():
+        if record.completed and record.ended_at:
+            step = CompletedStep(id=name, kind=record.id.kind, at=record.ended_at)
+            for phase in {"", record.id.phase}:
+                found.setdefault(phase, []).append(step)
+    return {phase: tuple(sorted(steps, key=lambda step: step.at)) for phase, steps in found.items()}
 
 
 def may_write(kind: StepType, phase: PhaseView | None, path: str) -> bool:

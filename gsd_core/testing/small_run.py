@@ -39,7 +39,8 @@ from gsd_core.planning.must_haves import required_of
 from gsd_core.planning.verification import render_verification
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.run import RunEnd, RunRequest, run_project
+from gsd_core.run.runtime import RunEnd, RunRequest
+from gsd_core.run.start import run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 
 from .fakes import ScriptedHuman

@@ -9,12 +9,11 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from gsd_core.machine.facts import Record
+from gsd_core.machine.history import phase_of
 from gsd_core.machine.ledger import Call, Ledger
 from gsd_core.model.ids import phase_order
 from gsd_core.model.usage import Usage
 from gsd_core.serializer import SCHEMA_VERSION, Serializer
-
-from .status import phase_of
 
 Grouping: TypeAlias = Literal["phase", "step", "model", "day"]
 

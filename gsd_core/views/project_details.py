@@ -13,6 +13,7 @@ from typing import Any, cast
 import attrs
 
 from gsd_core.machine.facts import Record, StepCompleted, TaskCommitted, typed
+from gsd_core.machine.history import phase_of
 from gsd_core.machine.state import State, StepRecord
 from gsd_core.model.gap import HumanCheck
 from gsd_core.planning.model import Artifact, PhaseView, Plan, Planning, Statement, Task, Truth
@@ -22,7 +23,7 @@ from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null,
 from .cost import COSTS
 from .phases import PhaseRow, Progress, phase_rows
 from .planning import GAP, CurrentVerdict, verdict_status
-from .status import PHASE_ROW, STEP, active_steps, phase_of, step_json
+from .status import PHASE_ROW, STEP, active_steps, step_json
 from .summary import Decision, RunSummary, StepDone
 
 

@@ -18,23 +18,13 @@ import attrs
 from gsd_core.files import append_below, make_folder, write_below
 from gsd_core.journal.schema import ACTIVITY
 from gsd_core.machine.facts import Record
+from gsd_core.machine.history import FailureRecord, History, fold_history, phase_of
 from gsd_core.machine.state import State
 from gsd_core.model.ids import StepId
 from gsd_core.sanitize import safe_data
 
 from .phases import measure_of_snapshot, phase_rows
-from .status import (
-    PHASE_ROW,
-    SCHEMA_VERSION,
-    FailureRecord,
-    History,
-    current_step,
-    fold_history,
-    open_questions,
-    phase_of,
-    question_json,
-    time_json,
-)
+from .status import PHASE_ROW, SCHEMA_VERSION, current_step, open_questions, question_json, time_json
 from .story import Entry, Narrator
 
 FileStatus: TypeAlias = Literal["idle", "running", "waiting_for_human", "error", "complete"]

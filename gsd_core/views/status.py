@@ -5,21 +5,19 @@ A pure function of the journal's facts: the machine's state says what is due, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from gsd_core.machine import facts
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import Wait, due
-from gsd_core.machine.facts import Record, Recorded, typed
+from gsd_core.machine.history import FailingService, History, budget_of
 from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import (
     Closing,
-    Failure,
     QuestionRecord,
     RunOutcome,
     Snapshot,
@@ -27,7 +25,6 @@ from gsd_core.machine.state import (
     StepRecord,
     assumed_checks,
 )
-from gsd_core.model.ids import StepId
 from gsd_core.model.question import Asked, Option, Question, answer_command
 from gsd_core.model.usage import Usage
 from gsd_core.planning.survey import Measure
@@ -49,16 +46,6 @@ class Holder:
     pid: int
     host: str
     since: str = ""
-
-
-@attrs.frozen(kw_only=True)
-class FailingService:
-    """A service that the last notifications did not reach: how many, since when, and the last reason."""
-
-    service: str
-    reason: str
-    since: datetime
-    count: int = 1
 
 
 @attrs.frozen(kw_only=True)
@@ -145,7 +132,7 @@ def status_of(
         agent=", ".join(history.agents),
         sandbox=history.sandbox,
         unconfined=history.unconfined,
-        branch=history.branch,
+        branch=history.chosen or history.branch or "",
         exit=None if state.closed is None or run_status == "none" else state.exit,
         reason=state.reason,
         notes=state.notes,
@@ -235,155 +222,6 @@ def _waits_for(state: State, run_status: RunStatus, unanswered: Sequence[Asked])
     if timers and (step is None or step.status == "waiting"):
         return min(timers).isoformat(timespec="seconds")
     return str(step.id) if step else ""
-
-
-@attrs.frozen(kw_only=True)
-class FailureRecord:
-    """A failed attempt or step, and why it failed."""
-
-    at: datetime
-    step: str
-    failure: Failure
-
-
-@attrs.frozen(kw_only=True)
-class History:
-    """What a run has done so far.
-
-    *commits* are grouped by phase, oldest first; those without a phase are under ``""``. *typed* are the
-    flags that later processes of the run use too, by section. *sandbox*, *unconfined* and *branch* are as in
-    :class:`Status`. *usage* and *calls* are those of the agent calls that ended; *running* has those that did
-    not, by step and key, with what they have used so far. *spent* are the dollars by day, in this machine's
-    time zone. *failing* are the services that the last notification to them did not reach, by name.
-    """
-
-    run: str = ""
-    agents: tuple[str, ...] = ()
-    sandbox: str = ""
-    unconfined: str = ""
-    branch: str = ""
-    version: str = ""
-    pid: int = 0
-    typed: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
-    usage: Usage = attrs.field(factory=Usage)
-    calls: int = 0
-    running: Mapping[tuple[str, str], Usage] = attrs.field(factory=dict[tuple[str, str], Usage])
-    spent: Mapping[date, Decimal] = attrs.field(factory=dict[date, Decimal])
-    commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
-    errors: tuple[FailureRecord, ...] = ()
-    failing: Mapping[str, FailingService] = attrs.field(factory=dict[str, FailingService])
-
-
-def budget_of(history: History) -> Decimal | None:
-    """Return the dollars that the run may cost, if a flag (``--max-budget-usd``) said so."""
-    value = (history.typed.get("budget") or {}).get("max_usd")
-    if value is None:
-        return None
-    budget = Decimal(str(value))
-    if not budget.is_finite():
-        raise ValueError(f"a budget of {value!r:.40}")
-    return budget
-
-
-def fold_history(history: History, records: Iterable[Record]) -> History:
-    """Return *history* after *records*; facts of other runs than the first one's are ignored."""
-    fact: Recorded[object]
-    for fact in typed(records, *_HANDLERS):
-        if not history.run or fact.run == history.run:
-            history = attrs.evolve(_HANDLERS[type(fact.data)](history, fact, fact.data), run=fact.run)
-    return history
-
-
-def phase_of(step: str) -> str:
-    """Return the phase in the step id *step*; empty if it has none or is invalid."""
-    try:
-        return StepId.parse(step).phase
-    except ValueError:
-        return ""
-
-
-def _run_opened(history: History, _: Recorded[object], data: facts.RunOpened) -> History:
-    sandbox = data.sandbox or facts.UsedSandbox()
-    opened = attrs.evolve(
-        history,
-        sandbox=sandbox.name,
-        unconfined=sandbox.why,
-        branch=data.branch or "",
-        pid=data.pid,
-        version=data.version,
-        # A single step may have had another agent: the lifecycle keeps its own.
-        agents=history.agents if data.options.only_asked else data.agent,
-        typed=data.typed or history.typed,
-    )
-    budget_of(opened)  # who folds facts reports those that cannot be read; who only shows them does not
-    return opened
-
-
-def _agent_opened(history: History, fact: Recorded[object], data: facts.AgentOpened) -> History:
-    call = fact.step, data.key
-    return attrs.evolve(history, running={**history.running, call: history.running.get(call, Usage())})
-
-
-def _agent_turned(history: History, fact: Recorded[object], data: facts.AgentActivity) -> History:
-    call = fact.step, data.key
-    if data.usage is None or call not in history.running:
-        return history
-    return attrs.evolve(history, running={**history.running, call: data.usage + history.running[call]})
-
-
-def _agent_closed(history: History, fact: Recorded[object], data: facts.AgentClosed) -> History:
-    running, used = dict(history.running), data.usage
-    running.pop((fact.step, data.key), None)
-    day = fact.at.astimezone().date()
-    spent = {**history.spent, day: history.spent.get(day, Decimal(0)) + (used.dollars or 0)}
-    total, calls = history.usage + used, history.calls + 1
-    return attrs.evolve(history, usage=total, calls=calls, running=running, spent=spent)
-
-
-def _branch_chosen(history: History, _: Recorded[object], data: facts.BranchChosen) -> History:
-    return attrs.evolve(history, branch=data.branch)
-
-
-def _notice_sent(history: History, fact: Recorded[object], data: facts.NoticeSent) -> History:
-    failing = dict(history.failing)
-    for delivery in data.deliveries:
-        service, reason = delivery.service, delivery.reason
-        known = failing.pop(service, None)
-        if service and not delivery.ok:
-            count, since = (known.count + 1, known.since) if known else (1, fact.at)
-            failing[service] = FailingService(service=service, reason=reason, since=since, count=count)
-    return attrs.evolve(history, failing=failing)
-
-
-def _committed(
-    history: History, fact: Recorded[object], data: facts.TaskCommitted | facts.StepCompleted
-) -> History:
-    phase = phase_of(fact.step)
-    known = history.commits.get(phase, ())
-    if not data.commit or data.commit in known:
-        return history
-    return attrs.evolve(history, commits={**history.commits, phase: (*known, data.commit)})
-
-
-def _failed(
-    history: History, fact: Recorded[object], data: facts.AttemptFailed | facts.StepFailed
-) -> History:
-    error = FailureRecord(at=fact.at, step=fact.step, failure=data.error)
-    return attrs.evolve(history, errors=(*history.errors, error))
-
-
-_HANDLERS: dict[type[object], Callable[[History, Recorded[object], Any], History]] = {
-    facts.RunOpened: _run_opened,
-    facts.BranchChosen: _branch_chosen,
-    facts.AgentOpened: _agent_opened,
-    facts.AgentActivity: _agent_turned,
-    facts.AgentClosed: _agent_closed,
-    facts.NoticeSent: _notice_sent,
-    facts.TaskCommitted: _committed,
-    facts.StepCompleted: _committed,
-    facts.AttemptFailed: _failed,
-    facts.StepFailed: _failed,
-}
 
 
 def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:

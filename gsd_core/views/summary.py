@@ -10,11 +10,11 @@ import attrs
 
 from gsd_core.machine import facts
 from gsd_core.machine.facts import KIND_OF, Record, Recorded, typed
+from gsd_core.machine.history import phase_of
 from gsd_core.machine.ledger import Call
 from gsd_core.model.question import Answer, Inquiry
 
 from .cost import Costs, calls_of, sum_of
-from .status import phase_of
 
 
 @attrs.frozen(kw_only=True)

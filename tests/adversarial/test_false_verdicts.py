@@ -19,7 +19,7 @@ from gsd_core.planning.changes import Change, ListPlans, MapRequirement, TickPha
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.must_haves import required_of
 from gsd_core.planning.survey import read_planning
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from gsd_plugins import native
 from gsd_plugins.rehearsal import Scenario
 from tests.run import harness as h

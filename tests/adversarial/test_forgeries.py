@@ -19,7 +19,7 @@ from attrs import define, field
 
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.planning.survey import read_planning
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from tests.run.harness import Watched, do, git, idea, one_phase, repository, request
 
 from .genuine import PLAN, append, problems, write

@@ -13,7 +13,7 @@ from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.planning.idea import split_statements
 from gsd_core.planning.survey import read_planning
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from gsd_plugins.rehearsal import Scenario
 from tests.run import harness as h
 

@@ -16,7 +16,7 @@ from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.state import Options
 from gsd_core.planning.audit import read_audit
 from gsd_core.planning.survey import read_planning, survey
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from gsd_plugins import commands
 from tests.commands import model as m
 from tests.run import harness as h

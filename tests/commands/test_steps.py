@@ -16,7 +16,7 @@ from attrs import define, field
 from gsd_core import AgentHost, AgentResult, AgentTask, implements
 from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.machine.state import Options
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from gsd_plugins import commands
 from gsd_plugins.commands.checkpoints import find_checkpoint
 from gsd_plugins.commands.installed import findings, invocation

@@ -24,8 +24,9 @@ from gsd_core.model.question import Answer
 from gsd_core.model.step import Idea
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.run import RunEnd, RunRequest, run_project
+from gsd_core.run.runtime import RunEnd, RunRequest
 from gsd_core.run.sandbox import Sandbox
+from gsd_core.run.start import run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.testing import make_hooks
 from gsd_plugins import budget, history, inplace, must_haves, native, permissions, retry, uat, yolo

@@ -19,8 +19,9 @@ from gsd_core.errors import GsdError, IdeaError, JournalError, Locked, ProjectEr
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import Depth
-from gsd_core.run import RunRequest, run_project
 from gsd_core.run.preflight import MOST_PHASES
+from gsd_core.run.runtime import RunRequest
+from gsd_core.run.start import run_project
 from gsd_plugins.native.depth import max_phases
 from tests.cli.bench import call
 

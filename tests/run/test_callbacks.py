@@ -15,7 +15,7 @@ from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_execute_step, gsd_run_agent
 from gsd_core.model.agent import AgentFunction, AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import StepHost, StepRequest, StepResult
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from tests.hooks import behaviors
 
 from . import harness as h

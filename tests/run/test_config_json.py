@@ -13,8 +13,7 @@ from gsd_core.errors import ConfigError, ProjectError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
-from gsd_core.run import RunEnd
-from gsd_core.run.runtime import Effects
+from gsd_core.run.runtime import Effects, RunEnd
 
 from . import harness as h
 

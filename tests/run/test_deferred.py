@@ -10,7 +10,7 @@ import pytest
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentTask
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 
 from . import harness as h
 from .test_task_checks import PHASE, SUMMARY, Scripted, do, task

@@ -22,8 +22,8 @@ from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask, Li
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.step import StepHost, StepRequest, StepResult
 from gsd_core.model.usage import Pause, Spend, Stop, Usage
-from gsd_core.run import RunEnd, run_project
-from gsd_core.run.runtime import Effects
+from gsd_core.run.runtime import Effects, RunEnd
+from gsd_core.run.start import run_project
 from gsd_core.testing import FakeClock, ScriptedHuman
 
 from . import harness as h

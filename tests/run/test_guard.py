@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from gsd_core.machine.facts import Record
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from tests.cli.bench import call
 
 from . import harness as h

@@ -12,8 +12,7 @@ from attrs import define, evolve, frozen
 from gsd_core.git import Git
 from gsd_core.journal.store import Journal
 from gsd_core.machine.facts import Record
-from gsd_core.run import RunRequest
-from gsd_core.run.runtime import Effects
+from gsd_core.run.runtime import Effects, RunRequest
 
 from . import harness as h
 

@@ -20,8 +20,8 @@ from gsd_core.planning.frontmatter import Value, as_maps
 from gsd_core.planning.requirements import parse_requirements
 from gsd_core.planning.survey import read_planning, survey
 from gsd_core.planning.traceability import count_verified
-from gsd_core.run import RunEnd, RunRequest
 from gsd_core.run.last_run import read_last_run
+from gsd_core.run.runtime import RunEnd, RunRequest
 from gsd_core.run.tracing import trace_all
 from gsd_core.views.status import current_step, open_questions
 from gsd_plugins.rehearsal import FakeAgent, Scenario

@@ -22,7 +22,9 @@ from gsd_core.model.question import Answer
 from gsd_core.model.step import FileWrite, StepResult
 from gsd_core.model.usage import Usage
 from gsd_core.plugins.validation import MAX_STORED
-from gsd_core.run import RunEnd, run_project, sandbox
+from gsd_core.run import sandbox
+from gsd_core.run.runtime import RunEnd
+from gsd_core.run.start import run_project
 from gsd_core.testing import ScriptedHuman
 from gsd_plugins.rehearsal import Scenario
 from tests.hooks import behaviors

@@ -32,8 +32,7 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.facts import Record
 from gsd_core.machine.state import Options
 from gsd_core.planning.verification import parse_verdict
-from gsd_core.run import RunEnd
-from gsd_core.run.runtime import Effects
+from gsd_core.run.runtime import Effects, RunEnd
 
 from . import harness as h
 

@@ -13,7 +13,7 @@ from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.planning.plan import parse_plan
 from gsd_core.planning.verification import parse_verdict
-from gsd_core.run import RunRequest
+from gsd_core.run.runtime import RunRequest
 from gsd_plugins.rehearsal import Scenario
 
 from . import harness as h

@@ -19,9 +19,9 @@ from gsd_core.hookspecs import gsd_permit_tool, gsd_sandbox
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
-from gsd_core.run import run_project
 from gsd_core.run.commands import check
 from gsd_core.run.sandbox import Sandbox, choose_sandbox, warning_about
+from gsd_core.run.start import run_project
 from gsd_core.settings import RunSettings
 from gsd_core.testing import make_hooks
 from gsd_plugins import bubblewrap

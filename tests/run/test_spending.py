@@ -18,7 +18,8 @@ from gsd_core.errors import Permanent
 from gsd_core.journal.store import Journal
 from gsd_core.model.agent import Activity, AgentHost, AgentResult, AgentTask
 from gsd_core.model.usage import Usage
-from gsd_core.run import RunEnd, run_project
+from gsd_core.run.runtime import RunEnd
+from gsd_core.run.start import run_project
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
 

@@ -14,7 +14,7 @@ from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_run_agent, gsd_wrap_step
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import RunStep, StepRequest, StepResult
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from gsd_plugins.rehearsal import FakeAgent
 
 from . import harness as h

@@ -16,7 +16,7 @@ from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentTask
 from gsd_core.model.step import RunStep, StepRequest, StepResult
 from gsd_core.planning.plan import parse_plan
-from gsd_core.run import RunEnd
+from gsd_core.run.runtime import RunEnd
 from gsd_core.run.task_checks import problem_of
 
 from . import harness as h

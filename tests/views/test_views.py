@@ -13,11 +13,11 @@ from gsd_core import Inquiry, Option, Question, UserError
 from gsd_core.codec import unstructure
 from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import fold
+from gsd_core.machine.history import History, fold_history
 from gsd_core.machine.state import Options, PhaseSnapshot, PlanSnapshot, Snapshot, State
 from gsd_core.views.log import parse_since
 from gsd_core.views.phases import PhaseRow, measure_of_snapshot, phase_rows
 from gsd_core.views.state_file import file_status, state_file
-from gsd_core.views.status import History, fold_history
 from gsd_core.views.story import Narrator, log_line
 from gsd_core.views.summary import summarize
 
