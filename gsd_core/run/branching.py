@@ -40,7 +40,7 @@ async def enter_branch(run: Run, step: StepId) -> bool:
     template that does not give a name.
     """
     name = branch_of(run, step)
-    if not name or name == run.branch:
+    if not name or name == run.workspace.branch:
         return False
     # A person may have switched the branch: then their commits must not be taken along.
     await require_branch(run)
@@ -51,7 +51,7 @@ async def enter_branch(run: Run, step: StepId) -> bool:
     target = await _target(run, name)
     if target is None:
         return False
-    before = run.branch or ""
+    before = run.workspace.branch or ""
     # Before the switch: a process that resumes the run after a kill accepts both branches.
     run.record(BranchChosen(branch=name, from_=before, start=target.start))
     try:
@@ -62,7 +62,7 @@ async def enter_branch(run: Run, step: StepId) -> bool:
     except GitError as error:
         hint = error.hint or "commit or stash what is in the way, or rename the branch that is; then resume"
         raise ProjectError(f"cannot switch to branch {name!r}: {error.output or error}", hint=hint) from error
-    run.branch = await run.git.branch()
+    run.workspace.branch = await run.git.branch()
     run.record(BranchSwitched(branch=name, from_=before, start=target.start))
     return True
 
@@ -106,7 +106,7 @@ async def _target(run: Run, name: str) -> _Target | None:
         return _Target(name=name)
     if not await git.is_ancestor(there, head):
         raise ProjectError(
-            f"branch {name!r} and the current branch {run.branch!r} have different commits",
+            f"branch {name!r} and the current branch {run.workspace.branch!r} have different commits",
             hint=f"merge one into the other, or rename {name!r}; then resume",
         )
     if any(fact.data.branch == name for fact in run.facts(BranchSwitched)):

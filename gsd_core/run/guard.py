@@ -40,7 +40,6 @@ from .seal import Changes, Difference, Mark, Seal
 
 log = logging.getLogger(__name__)
 
-SEAL = "seal.json"
 LATE = timedelta(seconds=10)
 """A change later than this after a killed process's last sign of life was made by somebody else."""
 ENDS_A_CALL = frozenset({"agent.closed", "step.result", "step.completed", "step.failed", "run.closed"})
@@ -59,16 +58,16 @@ async def guarded(
     *inside* returns the sandbox that the processes are in by then, if any: what they cannot change there
     was changed by a person, and stays. *owned*: what is inside owns the planning.
     """
-    assert run.sealer is not None, "a run that was opened has a sealer"
     notes: list[str] = []
-    run.owners += owned
-    if not run.guarded or owned:
-        run.seal = run.seal if run.guarded and run.seal else await run.git.call(run.sealer.take)
-        _keep(run, run.seal)
-    run.guarded += 1
-    run.guards.append(inside)
+    place = run.workspace
+    place.owners += owned
+    if not place.guards or owned:
+        shared = place.seal if place.guards else None
+        place.seal = shared or await place.git.call(place.sealer.take)
+        _keep(run)
+    place.guards.append(inside)
     # If a call is alone and not confined yet, nothing has been said about it, and it counts as unconfined.
-    if len(run.guards) > 1 or inside() is not None:
+    if len(place.guards) > 1 or inside() is not None:
         record_confinement(run, step=step, attempt=attempt)
     try:
         yield notes
@@ -80,10 +79,9 @@ async def guarded(
     else:
         notes += await _to_its_end(run, step, attempt)
     finally:
-        run.guarded -= 1
-        run.owners -= owned
-        run.guards.remove(inside)
-        if run.guards:
+        place.owners -= owned
+        place.guards.remove(inside)
+        if place.guards:
             record_confinement(run, step=step, attempt=attempt)
 
 
@@ -93,7 +91,7 @@ def record_confinement(run: Run, *, step: str, attempt: int) -> None:
     Call it before the first process of a confinement starts, and when a call begins or ends beside others:
     if this process is killed, the next one decides by it whether a change was a person's.
     """
-    confined = [each for inside in run.guards if (each := inside()) and each.home is not None]
+    confined = [each for inside in run.workspace.guards if (each := inside()) and each.home is not None]
     places = tuple(
         tuple(
             facts.Mounted(path=str(place.path), writable=place.writable and place.source == place.path)
@@ -101,8 +99,9 @@ def record_confinement(run: Run, *, step: str, attempt: int) -> None:
         )
         for one in confined
     )
-    if len(run.guards) > 1 or places:
-        run.record(facts.GuardConfined(calls=len(run.guards), places=places), step=step, attempt=attempt)
+    if len(run.workspace.guards) > 1 or places:
+        fact = facts.GuardConfined(calls=len(run.workspace.guards), places=places)
+        run.record(fact, step=step, attempt=attempt)
 
 
 async def _to_its_end(run: Run, step: str, attempt: int) -> tuple[str, ...]:
@@ -122,25 +121,25 @@ async def check_seal(run: Run, *, step: str, attempt: int) -> tuple[str, ...]:
 
     Raises ``Interference`` if a change was not a mistake. Without a call in progress, nothing is compared.
     """
-    return await _check(run, step, attempt) if run.guarded else ()
+    return await _check(run, step, attempt) if run.workspace.guards else ()
 
 
 async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
-    assert run.sealer is not None
-    assert run.seal is not None
+    place = run.workspace
+    assert place.seal is not None, "a call is in progress"
     known = [fact.data.commit for fact in run.facts(facts.TaskCommitted) if fact.data.commit]
-    owned = run.owners > 0
-    compare = partial(run.sealer.compare, run.seal, known, accepted=_protected(run), owned=owned)
+    owned = place.owners > 0
+    compare = partial(place.sealer.compare, place.seal, known, accepted=_protected(run), owned=owned)
     changes = await run.git.call(compare)
     if changes.edited:
-        run.seal = attrs.evolve(run.seal, files=_with_edits(run.seal, changes))
+        place.seal = attrs.evolve(place.seal, files=_with_edits(place.seal, changes))
         _record_accepted(run, changes, step, attempt, owned=owned)
     if not changes.differences:
         # The run's own commits, and what others do: fetched branches, other worktrees and projects.
-        run.seal = attrs.evolve(run.seal, refs=changes.now)
+        place.seal = attrs.evolve(place.seal, refs=changes.now)
         return ()
-    kept, problems = await _undo(run, run.seal, changes, step, attempt)
-    run.seal = attrs.evolve(run.seal, refs=await run.git.read_refs())
+    kept, problems = await _undo(run, place.seal, changes, step, attempt)
+    place.seal = attrs.evolve(place.seal, refs=await run.git.read_refs())
     if problems:
         hint = f"see `git status`, and what was changed in {kept}; put the project in order, then resume"
         raise Permanent(f"{_described(changes.differences)}. Not undone: {'; '.join(problems)}", hint=hint)
@@ -151,7 +150,7 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
 
 def _protected(run: Run) -> Callable[[Path], bool]:
     """Return whether none of the calls in progress can change a file: all are in a sandbox without it."""
-    around = [inside() for inside in run.guards]
+    around = [inside() for inside in run.workspace.guards]
     return lambda path: all(each is not None and each.protects(path) for each in around)
 
 
@@ -169,16 +168,15 @@ async def _undo(
     run: Run, seal: Seal, changes: Changes, step: str, attempt: int
 ) -> tuple[str, tuple[str, ...]]:
     """Save, record and undo *changes*; return the ref that has them and what could not be undone."""
-    assert run.sealer is not None
     name = f"{run.id}-{step.replace('/', '-') or 'start'}-{attempt}-changed"
-    kept = await run.git.call(partial(run.sealer.save, name, changes))
+    kept = await run.git.call(partial(run.workspace.sealer.save, name, changes))
     found = facts.GuardFound(
         what=tuple(one_line(difference.what, MAX_LENGTH) for difference in changes.differences),
         mild=all(difference.mild for difference in changes.differences),
         kept=kept,
     )
     run.record(found, step=step, attempt=attempt)
-    problems = await run.effects.undo(partial(run.sealer.undo, seal, changes))
+    problems = await run.effects.undo(partial(run.workspace.sealer.undo, seal, changes))
     run.record(facts.GuardUndone(problems=problems), step=step, attempt=attempt)
     return kept, problems
 
@@ -220,11 +218,10 @@ def found_before(run: Run, step: str) -> tuple[str, ...]:
 # A seal outlives the process: what it could not undo, the next start undoes.
 
 
-def _keep(run: Run, seal: Seal) -> None:
-    assert run.sealer is not None
-    about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.owners > 0}
-    data = {**about, "seal": unstructure(seal)}
-    run.effects.write(run.sealer.store / SEAL, json.dumps(data))
+def _keep(run: Run) -> None:
+    about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.workspace.owners > 0}
+    data = {**about, "seal": unstructure(run.workspace.seal)}
+    run.effects.write(run.workspace.stored_seal, json.dumps(data))
 
 
 @attrs.frozen(kw_only=True)
@@ -241,9 +238,8 @@ class _OpenSeal:
 
 
 def _open_seal(run: Run) -> _OpenSeal | None:
-    assert run.sealer is not None
     try:
-        data = json.loads((run.sealer.store / SEAL).read_text(encoding="utf-8"))
+        data = json.loads((run.workspace.stored_seal).read_text(encoding="utf-8"))
         seal, seq, owner = structure(data["seal"], Seal), int(data["seq"]), data["run"]
         owned = data.get("owned") is True
     except (OSError, ValueError, LookupError, TypeError):
@@ -279,7 +275,6 @@ async def finish(run: Run) -> bool:
     Changes after its last sign of life stay, because a person made them, and so do those of files that the
     agents could not change in their sandbox. Call it when the processes of the killed run have ended.
     """
-    assert run.sealer is not None
     kept = _open_seal(run)
     if kept is None:
         return False
@@ -289,7 +284,7 @@ async def finish(run: Run) -> bool:
         if commit := await run.git.find(keys, since=fact.data.parent):
             known.append(commit)
     until = (kept.seen + LATE).timestamp()
-    compare = partial(run.sealer.compare, kept.seal, known, until=until, owned=kept.owned)
+    compare = partial(run.workspace.sealer.compare, kept.seal, known, until=until, owned=kept.owned)
     changes = await run.git.call(partial(compare, accepted=kept.protects))
     running = [record for record in run.state.steps.values() if record.status == "running"]
     step, attempt = (str(running[0].id), running[0].attempt) if running else ("", 0)
@@ -300,7 +295,7 @@ async def finish(run: Run) -> bool:
     where, problems = await _undo(run, kept.seal, changes, step, attempt)
     if not problems:
         # What changes from now on was changed by somebody else.
-        (run.sealer.store / SEAL).unlink(missing_ok=True)
+        (run.workspace.stored_seal).unlink(missing_ok=True)
     log.warning(
         "the last process was killed while an agent worked; undone: %s (kept in %s)",
         one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH),

@@ -37,10 +37,10 @@ from gsd_core.sanitize import safe_file, safe_text
 from gsd_core.settings import LimitSettings, RunSettings, Settings, is_rehearsal
 
 from .last_run import LastRun
-from .sandbox import Confinement, Sandbox
-from .seal import Seal, Sealer
+from .sandbox import Sandbox
 from .spending import Everywhere
 from .step_types import StepTypes
+from .workspace import Workspace
 
 T = TypeVar("T")
 Clock: TypeAlias = Callable[[], datetime]
@@ -103,20 +103,16 @@ class RunEnd:
 class Run:
     """A run that this process owns.
 
-    *state* and *ledger* are derived from the journal's facts, one by one, and from nothing else: so a
-    process that resumes the run decides as this one would. *planning* is what was last read from disk.
-    *opening* is held while an agent call is checked against the budget and opened.
-    *branch* is the branch that this process works on; empty if HEAD is detached.
-    *seal* is the record of the protected state before the *guarded* calls in progress, *guards* tell which
-    of them are confined, and *owners* is how many of them own the planning. *step_types* are the kinds of
-    steps that plugins add. *sandbox* is what it starts
-    processes in.
+    *state*, *history* and *ledger* are derived from the journal's facts, one by one, and from nothing else:
+    so a process that resumes the run decides as this one would. *planning* is what was last read from disk.
+    *opening* is held while an agent call is checked against the budget and opened. *step_types* are the kinds
+    of steps that plugins add. *sandbox* is what it starts processes in.
     """
 
     id: str
     request: RunRequest
     journal: Journal
-    git: Git
+    workspace: Workspace
     effects: Effects
     state: State
     idea: Idea | None
@@ -125,16 +121,8 @@ class Run:
     listeners: list[Observer] = attrs.field(factory=list[Observer])
     planning: Planning = attrs.field(factory=Planning)
     proposals: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
-    sealer: Sealer | None = None
-    seal: Seal | None = None
-    guarded: int = 0
-    owners: int = 0
-    guards: list[Callable[[], Confinement | None]] = attrs.field(
-        factory=list[Callable[[], "Confinement | None"]]
-    )
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
     opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
-    branch: str | None = None
     step_types: StepTypes = attrs.field(factory=StepTypes)
     sandbox: Sandbox
 
@@ -142,6 +130,11 @@ class Run:
     def root(self) -> Path:
         """The project's root."""
         return self.request.root
+
+    @property
+    def git(self) -> Git:
+        """Git in the folder that the run works in."""
+        return self.workspace.git
 
     @property
     def hooks(self) -> Hooks:

@@ -72,6 +72,7 @@ from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
 from .step_types import collect_step_types
 from .stop import Stopper, stopping
+from .workspace import Workspace
 
 INBOX_POLL = timedelta(seconds=0.5)
 LIFESPAN_LIMIT = timedelta(seconds=30)
@@ -159,12 +160,11 @@ async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
             id=last.id,
             request=request,
             journal=journal,
-            git=git,
+            workspace=Workspace(git=git, sealer=Sealer(git.command, directory / "guard")),
             effects=request.effects(journal, git),
             state=evolve(last.state, epoch=epoch),
             history=last.history,
             idea=None,
-            sealer=Sealer(git.command, directory / "guard"),
             sandbox=Sandbox(root=root, hooks=hooks),
         )
         await end_leftovers(run)
@@ -204,7 +204,7 @@ async def _open(
         id=run_id,
         request=request,
         journal=journal,
-        git=git,
+        workspace=Workspace(git=git, sealer=Sealer(git.command, journal.path.parent / "guard")),
         effects=request.effects(journal, git),
         state=last.state,
         history=last.history,
@@ -212,7 +212,6 @@ async def _open(
         # As the journal and IDEA.md have it, so that every process works on the same text.
         idea=evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None,
         ledger=Ledger().add(journal.events(run=run_id, kinds=CALL_KINDS)).resumed(),
-        sealer=Sealer(git.command, journal.path.parent / "guard"),
         step_types=collect_step_types(request.hooks),
         sandbox=sandbox,
     )
@@ -249,7 +248,7 @@ async def _open(
     # A request to stop that is still in the inbox was meant for an earlier process. Answers stay valid.
     journal.consumed([item.id for item in journal.take_inbox() if item.kind == "stop"])
     take_answers(run)
-    run.branch = await git.branch()
+    run.workspace.branch = await git.branch()
     # What an interrupted process of the same command has done is reported, and not done again.
     steps = asked_by(journal.path.parent, request.command, last.state).items()
     done = [step for step, is_done in steps if is_done and step in request.asked]
@@ -258,7 +257,7 @@ async def _open(
         epoch=epoch,
         resumed=bool(last.id),
         seed=seed,
-        branch=run.branch,
+        branch=run.workspace.branch,
         head=head,
         claims=claims,
         answered=tuple(done),

@@ -227,10 +227,10 @@ async def report_leftovers(run: Run, step: StepRequest) -> None:
 async def require_branch(run: Run) -> None:
     """Raise ``GitUnavailable`` if the branch was changed while the run works: it would commit elsewhere."""
     now = await run.git.branch()
-    if run.branch is not None and now != run.branch:
+    if run.workspace.branch is not None and now != run.workspace.branch:
         here = f"the current branch is {now!r}" if now else "HEAD is detached"
-        hint = f"git switch {run.branch}" if run.branch else "git switch --detach"
-        raise GitUnavailable(f"the run works on branch {run.branch!r}, but now {here}", hint=hint)
+        hint = f"git switch {run.workspace.branch}" if run.workspace.branch else "git switch --detach"
+        raise GitUnavailable(f"the run works on branch {run.workspace.branch!r}, but now {here}", hint=hint)
 
 
 async def _commit_once(run: Run, step: StepRequest, paths: Collection[str], name: str, subject: str) -> str:

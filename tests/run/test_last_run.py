@@ -64,9 +64,7 @@ def test_a_command_reads_the_journal_twice(
     assert full_reads == [h.journal(root)] * 2
 
 
-def test_a_run_reads_the_journal_for_what_it_did_so_far(
-    tmp_path: Path, full_reads: list[Path]
-) -> None:
+def test_a_run_reads_the_journal_for_what_it_did_so_far(tmp_path: Path, full_reads: list[Path]) -> None:
     root = finished(tmp_path / "project")
     full_reads.clear()
 

@@ -1,0 +1,40 @@
+"""A folder in which steps change files: its git, its branch, and what guards it while agents work there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from gsd_core.git import Git
+
+from .sandbox import Confinement
+from .seal import Seal, Sealer
+
+SEAL = "seal.json"
+
+
+@attrs.define(kw_only=True)
+class Workspace:
+    """Where agents work, and the run commits.
+
+    *branch* is the one that this process works on: empty if HEAD is detached, ``None`` if it is not known.
+    *sealer* takes and compares *seal*, the record of the protected state before the calls in progress.
+    *guards* tell for each of these calls in which sandbox it is, if any, and *owners* is how many of them own
+    the planning.
+    """
+
+    git: Git
+    sealer: Sealer
+    branch: str | None = None
+    seal: Seal | None = None
+    guards: list[Callable[[], Confinement | None]] = attrs.field(
+        factory=list[Callable[[], "Confinement | None"]]
+    )
+    owners: int = 0
+
+    @property
+    def stored_seal(self) -> Path:
+        """The file that has the seal while calls are in progress, and if they were killed."""
+        return self.sealer.store / SEAL
