@@ -52,6 +52,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
         "panels": "Show what plugins have to say about the project.",
         "phases": "List the phases of the current milestone.",
         "plans": "List the plans of PHASE.",
+        "plan-graph": "Show what the plans of PHASE depend on, which may start, and what the rest waits for.",
         "gaps": "Show the gaps of PHASE.",
         "requirements": (
             "Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence."

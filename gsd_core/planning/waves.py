@@ -53,13 +53,13 @@ def plan_waves(plans: Sequence[Plan]) -> dict[str, int]:
 
     The first wave is 1, or 0 if a plan declares ``wave: 0`` (for what must exist before all else).
     """
-    found = waves(_dependencies(plans))
+    found = waves(plan_dependencies(plans))
     # `Plan.wave` is at least 1, so that only the text knows; the frontmatter is at its beginning.
     first = 0 if any(_WAVE_ZERO.search(plan.text[:4000]) for plan in plans) else 1
     return {plan.id: found[plan.id] + first - 1 if plan.id in found else plan.wave for plan in plans}
 
 
-def _dependencies(plans: Sequence[Plan]) -> dict[str, tuple[str, ...]]:
+def plan_dependencies(plans: Sequence[Plan]) -> dict[str, tuple[str, ...]]:
     """Return, by plan id, the ids of the plans of the same phase that each plan depends on."""
     ids: dict[str, str] = {}
     for plan in plans:

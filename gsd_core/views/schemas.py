@@ -36,6 +36,7 @@ from .cost import COSTS, Grouping
 from .diagnosis import CHECK, CheckState
 from .log import RECORD
 from .next import NEXT
+from .plan_graph import GRAPH_SCHEMA
 from .planning import GAP, MILESTONE, PHASE, PLAN, REQUIREMENT, CurrentVerdict
 from .progress import Summary
 from .project_details import ANSWERED, COMMIT, PHASE_ENTRY, PLAN_ENTRY, STATEMENT, STEP_DONE
@@ -169,6 +170,7 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "phases": obj(milestones=arr(MILESTONE.schema), phases=arr(PHASE.schema)),
     "plans": obj(plans=arr(PLAN.schema)),
+    "plan-graph": GRAPH_SCHEMA,
     "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP.schema), complete=FLAG, without=TEXTS),
     "requirements": obj(requirements=arr(REQUIREMENT.schema)),
     **dict.fromkeys(("phase add", "phase insert"), _or_handed_over(PHASE_EDIT)),

@@ -65,6 +65,7 @@ CASES: Mapping[str, Case] = {
     "report": Case(("-o", "-")),
     "phases": Case(),
     "plans": Case(("1",)),
+    "plan-graph": Case(),
     "gaps": Case(("1", "--read-only")),
     "requirements": Case(),
     "phase add": Case(("Sync",), changes=True),
