@@ -40,7 +40,9 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def slow(session: nox.Session) -> None:
     """Run the slow tests: the real Claude Code with a scripted model, and runs that are killed."""
-    session.run(*PYTEST, *WORKERS, "-m", "slow and not long", *session.posargs)
+    # They wait for other processes a good part of their time, so three workers share two cores. The longest
+    # takes minutes: what the others have left over goes to whoever is free.
+    session.run(*PYTEST, "-n", "3", "--dist", "worksteal", "-m", "slow and not long", *session.posargs)
 
 
 @nox.session

@@ -68,13 +68,15 @@ def _lines(graph: PlanGraph, views: list[PhaseView]) -> Iterator[str | Text]:
     left = [node for node in graph.nodes if node.id in graph.critical_path]
     if left:
         path = (" → " if can_show("→") else " -> ").join(graph.critical_path)
-        yield f"critical path: {path} ({counted(sum(node.tasks for node in left), 'task')} left)"
+        tasks = sum(node.tasks for node in left)
+        yield f"critical path: {path}" + (f" ({counted(tasks, 'task')} left)" if tasks else "")
 
 
 def _line(node: Node, signs: dict[str, str], width: int) -> Text:
     line = Text(f"  {signs.get(node.state, signs['failed'] if node.state == 'interrupted' else '·')} ")
     line.stylize(STYLES.get(node.state, "dim" if node.state == "waiting" else ""))
-    name = "not planned" if node.id == node.phase else one_line(node.name, 50)
+    unplanned = "" if node.state == "done" else "not planned"
+    name = unplanned if node.id == node.phase else one_line(node.name, 50)
     line.append_text(styled(f"{node.id:<{width}}  {name}".rstrip()))
     about = [WORDS.get(node.state, node.state)]
     about += [f"waits for {', '.join(node.waits_for)}"] if node.waits_for else []

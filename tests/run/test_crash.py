@@ -151,12 +151,6 @@ def check(tmp_path: Path, numbers: Collection[int], expected: Any) -> None:
         assert h.trailed(root) == commits, point
 
 
-def test_a_crash_at_some_points_ends_in_the_same_tree(tmp_path: Path) -> None:
-    expected = reference(tmp_path)
-
-    check(tmp_path, range(5, len(expected[0]), 29), expected)
-
-
 # CI tries every sixteenth point; `nox -s long` the others.
 @pytest.mark.parametrize(
     "part", [pytest.param(part, marks=[pytest.mark.long] if part else []) for part in range(16)]
