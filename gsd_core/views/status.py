@@ -229,7 +229,7 @@ def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
     steps = [step_json(one, interrupted=status.interrupted) for one in status.active]
     current = step_json(status.current, interrupted=status.interrupted) if status.current else None
     questions = [question_json(asked, status.pending_answers, gsd) for asked in status.questions]
-    data = STATUS.dump(status, current_step=current, active_steps=steps, questions=questions)
+    data = STATUS.dump(status, current_step=current, steps_in_progress=steps, questions=questions)
     return {"schema_version": SCHEMA_VERSION, **data}
 
 
@@ -291,8 +291,8 @@ STATUS = Serializer(
     Status,
     "run? status=run_status idea? agent? sandbox branch? exit reason notes started_at last_at waits_for? "
     "owner=holder progress=measure.percent percent=measure.percent plans phases_total=measure.phases "
-    "phases_complete=measure.complete idle? single_steps=single current_step active_steps phases assumed "
-    "not_notified questions cost budget",
+    "phases_complete=measure.complete idle? single_steps=single current_step steps_in_progress phases "
+    "assumed not_notified questions cost budget",
     sandbox=(
         obj(name=null(TEXT), why=TEXT),
         lambda status: {"name": status.sandbox or None, "why": status.unconfined},
@@ -300,7 +300,7 @@ STATUS = Serializer(
     plans=(COUNTS, lambda status: measure_json(status.measure)["plans"]),
     single_steps=Serializer(Closing, "outcome exit reason"),
     current_step=null(STEP.schema),
-    active_steps=arr(STEP.schema),
+    steps_in_progress=arr(STEP.schema),
     phases=PHASE_ROW,
     assumed=(
         obj(count=NUMBER, checks=arr(obj(id=TEXT, step=TEXT, text=TEXT))),

@@ -200,7 +200,7 @@ class Runner:
             limit = datetime.now(UTC) - timedelta(seconds=self.settings.park_seconds)
             steps = {one["step"] for one in open_ones if datetime.fromisoformat(one["asked_at"]) < limit}
             return bool(steps) and all(
-                step["status"] != "running" or step["id"] in steps for step in status["active_steps"]
+                step["status"] != "running" or step["id"] in steps for step in status["steps_in_progress"]
             )
         return False
 

@@ -177,7 +177,7 @@ def _run() -> dict[str, Schema]:
     cost = _printed("cost")
     return {
         "Status": status,
-        "ActiveStep": status["properties"]["active_steps"]["items"],
+        "ActiveStep": status["properties"]["steps_in_progress"]["items"],
         "StepDone": extended(detail_schema("step"), cost=ref("Costs")),
         "RunQuestion": question,
         # With the session in which it can be answered.

@@ -115,7 +115,7 @@ def _summary(status: Mapping[str, Any]) -> dict[str, Any] | None:
         "questions": len(asked),
         "waits_since": min(asked, default=None),
         "answers_given": len(status["questions"]) - len(asked),
-        "steps": status["active_steps"],
+        "steps": status["steps_in_progress"],
     }
 
 

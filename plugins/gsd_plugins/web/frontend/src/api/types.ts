@@ -828,7 +828,7 @@ export interface components {
                 /** Format: date-time */
                 until: string | null;
             } | null;
-            active_steps: {
+            steps_in_progress: {
                 id: string;
                 kind: string;
                 phase: string | null;
