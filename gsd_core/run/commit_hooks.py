@@ -63,18 +63,18 @@ async def commit_with_hooks(
     if not found.names or not changed:
         return await plain(paths, verify=False)
     # Hooks run at the top of the work tree, above a project in a subfolder, which stays protected.
-    protected = [Place(path=path, source=path) for name in PROJECT if (path := run.root / name).exists()]
-    places = (*(protected if found.top != run.root else ()), *found.places)
+    protected = [Place(path=path, source=path) for name in PROJECT if (path := run.tree / name).exists()]
+    places = (*(protected if found.top != run.tree else ()), *found.places)
     async with run.sandbox.around(found.top, places=places, new_home=True) as inside:
         hooks = _Hooks(run=run, inside=inside, found=found)
         text = await run.git.call(partial(full_message, run.git.command, subject, body, trailers))
         await hooks.prepare(paths)
-        before = await run.git.call(lambda: digests(run.root, changed))
+        before = await run.git.call(lambda: digests(run.tree, changed))
         try:
             await hooks.run_hook("pre-commit")
         except GitError:
             # A formatting hook changes the files and refuses the commit; then it has nothing to do.
-            if await run.git.call(lambda: digests(run.root, changed)) == before:
+            if await run.git.call(lambda: digests(run.tree, changed)) == before:
                 raise
             await hooks.prepare(paths)
             await hooks.run_hook("pre-commit")

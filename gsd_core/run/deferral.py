@@ -40,7 +40,7 @@ async def defer_task(
     ref = await run.git.save_recovery(name, taken) if taken else ""
     # A crash before the fact repeats all of it: what was taken back is no change any more.
     for path in await run.git.take_back(taken):
-        remove_below(run.root, path)
+        remove_below(run.tree, path)
     deferred = TaskDeferred(
         plan=step.plan.id,
         task=task.number,

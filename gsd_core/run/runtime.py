@@ -100,13 +100,29 @@ class RunEnd:
 
 
 @attrs.define(kw_only=True)
-class Run:
-    """A run that this process owns.
+class Progress:
+    """How far a run is, in all its workspaces.
 
-    *state*, *history* and *ledger* are derived from the journal's facts, one by one, and from nothing else:
-    so a process that resumes the run decides as this one would. *planning* is what was last read from disk.
-    *opening* is held while an agent call is checked against the budget and opened. *step_types* are the kinds
-    of steps that plugins add. *sandbox* is what it starts processes in.
+    *state* and *history* are derived from the journal's facts, one by one, and from nothing else: so a
+    process that resumes the run decides as this one would. *unkept* is how many facts came after what the
+    journal keeps. *planning* is what was last read from disk, *proposals* what plugins propose for
+    ``config.json``.
+    """
+
+    state: State
+    history: History = attrs.field(factory=History)
+    unkept: int = 0
+    planning: Planning = attrs.field(factory=Planning)
+    proposals: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+
+
+@attrs.define(kw_only=True)
+class Run:
+    """A run that this process owns, in one of its workspaces.
+
+    *ledger* is derived from the journal's facts, too. *opening* is held while an agent call is checked against
+    the budget and opened. *step_types* are the kinds of steps that plugins add. *sandbox* is what it starts
+    processes in.
     """
 
     id: str
@@ -114,13 +130,9 @@ class Run:
     journal: Journal
     workspace: Workspace
     effects: Effects
-    state: State
+    progress: Progress
     idea: Idea | None
-    history: History = attrs.field(factory=History)
-    unkept: int = 0
     listeners: list[Observer] = attrs.field(factory=list[Observer])
-    planning: Planning = attrs.field(factory=Planning)
-    proposals: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
     opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     step_types: StepTypes = attrs.field(factory=StepTypes)
@@ -131,9 +143,29 @@ class Run:
         """The project's root."""
         return self.request.root
 
+    def at(self, workspace: Workspace) -> Run:
+        """Return the same run in another workspace."""
+        effects = self.request.effects(self.journal, workspace.git)
+        return attrs.evolve(self, workspace=workspace, effects=effects)
+
+    @property
+    def state(self) -> State:
+        """What decides what is due."""
+        return self.progress.state
+
+    @property
+    def planning(self) -> Planning:
+        """The planning files, as they were last read."""
+        return self.progress.planning
+
+    @property
+    def tree(self) -> Path:
+        """The folder in which agents work, and the run commits: the project's root, or a copy of it."""
+        return self.workspace.git.root
+
     @property
     def git(self) -> Git:
-        """Git in the folder that the run works in."""
+        """Git in :attr:`tree`."""
         return self.workspace.git
 
     @property
@@ -180,13 +212,14 @@ class Run:
         """Commit a fact to the journal, update the state, and notify the observers."""
         kind, data = KIND_OF[type(fact)], unstructure(fact)
         record = self.effects.append(kind, data, run=self.id, step=step, attempt=attempt, consumes=consumes)
-        self.state = fold(self.state, [record])
-        self.history = fold_history(self.history, [record])
+        progress = self.progress
+        progress.state = fold(progress.state, [record])
+        progress.history = fold_history(progress.history, [record])
         self.ledger.add([record])
-        self.unkept += 1
-        if self.unkept >= KEEP_AFTER:
-            keep_run(self.journal, record.seq, self.state, self.history)
-            self.unkept = 0
+        progress.unkept += 1
+        if progress.unkept >= KEEP_AFTER:
+            keep_run(self.journal, record.seq, progress.state, progress.history)
+            progress.unkept = 0
         self._notify(record)
         return record
 
@@ -206,7 +239,7 @@ class Run:
             attempt=attempt,
             data=data,
         )
-        self.history = fold_history(self.history, [note])
+        self.progress.history = fold_history(self.progress.history, [note])
         self.ledger.add([note])
         self._notify(note)
 

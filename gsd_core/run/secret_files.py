@@ -39,7 +39,7 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
     for path in dict.fromkeys(paths):
         name = PurePosixPath(path).name
         if is_secret_name(name):
-            if (run.root / path).exists():
+            if (run.tree / path).exists():
                 suspects[path] = "files with this name usually contain secrets"
             continue
         before = await run.git.text_at(path)
@@ -48,7 +48,7 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
             continue
         suspect = is_suspect_name(name)
         # In a thread: the search in a large file takes up to a second, and would block the loop.
-        found = await run.git.call(partial(secrets_in, run.root / path, suspect=suspect))
+        found = await run.git.call(partial(secrets_in, run.tree / path, suspect=suspect))
         if not found:
             continue
         known = {secret for _, _, secret in find_secrets(before[:SCAN_LIMIT], suspect=suspect)}
@@ -83,7 +83,7 @@ async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[st
     """
     if not suspects:
         return set()
-    contents = digests(run.root, sorted(suspects))
+    contents = digests(run.tree, sorted(suspects))
     if _were_left(run, step, contents):
         return set()
     digest = hashlib.sha256(repr(contents).encode()).hexdigest()[:12]
@@ -110,7 +110,7 @@ async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[st
 
 def record_left(run: Run, step: StepRequest, paths: Iterable[str]) -> None:
     """Record that *paths*, whose names say that they contain secrets, stay uncommitted; each content once."""
-    if (contents := digests(run.root, sorted(paths))) and not _were_left(run, step, contents):
+    if (contents := digests(run.tree, sorted(paths))) and not _were_left(run, step, contents):
         left = FilesLeft(paths=tuple(sorted(contents)), found=contents, why="secrets")
         run.record(left, step=step.id, attempt=step.attempt)
 

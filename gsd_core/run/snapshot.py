@@ -59,7 +59,8 @@ async def observe(run: Run) -> None:
     for flaw in (planning.note, *flaws(planning.phases)):
         if flaw not in ("", run.planning.note, *flaws(run.planning.phases)):  # once, not after every step
             log.warning("%s", sanitize(flaw, multiline=False))
-    run.planning = evolve(planning, config=merge_config(run.proposals, planning.config))
+    config = merge_config(run.progress.proposals, planning.config)
+    run.progress.planning = evolve(planning, config=config)
     snapshot = await full_snapshot(
         run.state,
         run.planning,

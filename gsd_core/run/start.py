@@ -66,7 +66,7 @@ from .preflight import check_project, check_repository, kept_idea
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
-from .runtime import Clock, Run, RunEnd, RunRequest
+from .runtime import Clock, Progress, Run, RunEnd, RunRequest
 from .sandbox import Sandbox, choose_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
@@ -162,8 +162,7 @@ async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
             journal=journal,
             workspace=Workspace(git=git, sealer=Sealer(git.command, directory / "guard")),
             effects=request.effects(journal, git),
-            state=evolve(last.state, epoch=epoch),
-            history=last.history,
+            progress=Progress(state=evolve(last.state, epoch=epoch), history=last.history),
             idea=None,
             sandbox=Sandbox(root=root, hooks=hooks),
         )
@@ -206,9 +205,7 @@ async def _open(
         journal=journal,
         workspace=Workspace(git=git, sealer=Sealer(git.command, journal.path.parent / "guard")),
         effects=request.effects(journal, git),
-        state=last.state,
-        history=last.history,
-        unkept=last.unkept,
+        progress=Progress(state=last.state, history=last.history, unkept=last.unkept),
         # As the journal and IDEA.md have it, so that every process works on the same text.
         idea=evolve(idea, text=safe_text(idea.text, strict=True)) if idea else None,
         ledger=Ledger().add(journal.events(run=run_id, kinds=CALL_KINDS)).resumed(),
@@ -335,7 +332,7 @@ async def _with_plugins(run: Run, opening: Sequence[Record], stopper: Stopper | 
             await stack.enter_async_context(_entered(run, lifespan))
         publisher = await stack.enter_async_context(publishing(run))
         project = ProjectInfo(root=run.root, yes=info.yes, config=read_config(run.root))
-        run.proposals = proposed_config(run.hooks, project)
+        run.progress.proposals = proposed_config(run.hooks, project)
         for fact in opening:
             publisher.publish_fact(run.state, fact)
         if leftovers != facts.Recovered():

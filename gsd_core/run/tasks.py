@@ -87,7 +87,7 @@ async def commit_task(
     # not enough.
     nested = [
         folder
-        for folder in nested_projects(run.root, taken)
+        for folder in nested_projects(run.tree, taken)
         if not any(is_within(n, [folder]) for n in named)
     ]
     taken = tuple(path for path in taken if not is_within(path, nested))
@@ -99,7 +99,7 @@ async def commit_task(
     allowed = await allowed_secret_files(run, step, suspects)
     withheld = {path for path in suspects if path not in allowed}
     taken = tuple(sorted({path for path in taken if path not in withheld} | allowed))
-    left = unexplained(run.root, found.ours, [*taken, *withheld])
+    left = unexplained(run.tree, found.ours, [*taken, *withheld])
     listed = [path for path in named if is_committable(path)]
     covered = {*taken, *withheld, *found.theirs}
     missing = [u for u in await run.git.uncommitted(listed) if u.path not in covered]

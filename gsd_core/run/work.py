@@ -52,7 +52,7 @@ class Changes:
 
 async def fingerprints(run: Run) -> dict[str, str]:
     """Return a fingerprint of each uncommitted path."""
-    return digests(run.root, await run.git.changed())
+    return digests(run.tree, await run.git.changed())
 
 
 async def found_before(run: Run, record: StepRecord) -> dict[str, str]:
@@ -139,9 +139,9 @@ async def keep_and_ask(run: Run, step: StepRequest) -> None:
 
 async def _keep(run: Run, step: StepRequest, listed: Collection[str], found: Collection[str]) -> str:
     """Save what is not in an earlier copy of the step, and return the ref; empty if there is nothing."""
-    small = [path for path in sorted(found) if _size(run.root / path) <= COPY_LIMIT and may_commit(path)]
+    small = [path for path in sorted(found) if _size(run.tree / path) <= COPY_LIMIT and may_commit(path)]
     paths = dict.fromkeys([*listed, *small[:COPY_COUNT]])
-    contents = digests(run.root, paths)
+    contents = digests(run.tree, paths)
     for earlier in _since_completed(run, step.id, facts.FilesKept):
         if contents.items() <= earlier.found.items():
             return earlier.ref
@@ -166,7 +166,7 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
     text = f"Plan {step.plan.id} lists files with uncommitted changes that are not its own:{_bullets(listed)}"
     question = Question(text=text, header="Uncommitted", options=options, free_text=False)
     inquiry = Inquiry(questions=(question,), reason="the plan may overwrite them")
-    contents = digests(run.root, sorted(listed))
+    contents = digests(run.tree, sorted(listed))
     # Other contents are another question: an answer holds for the text that it was given for.
     key = f"uncommitted {hashlib.sha256(repr(contents).encode()).hexdigest()[:12]}"
     [answer] = await ask(run, inquiry, step=step.id, key=key)
@@ -196,10 +196,10 @@ async def settle_leftovers(run: Run, step: StepRequest) -> None:
     # All tasks are committed, so what is left here is what no task named, or changed after its commit.
     ours = (await changes(run, step.id)).ours
     # Nobody is asked about these: a person who wants one committed does it.
-    secret = [path for path in ours if needs_consent(path) and (run.root / path).is_file()]
-    others = nested_projects(run.root, secret)
+    secret = [path for path in ours if needs_consent(path) and (run.tree / path).is_file()]
+    others = nested_projects(run.tree, secret)
     record_left(run, step, [path for path in secret if not is_within(path, others)])
-    left = unexplained(run.root, ours, ())
+    left = unexplained(run.tree, ours, ())
     if not left:
         return
     options = (
@@ -251,7 +251,7 @@ async def _commit_once(run: Run, step: StepRequest, paths: Collection[str], name
 
 async def _ignored_files(run: Run, paths: Iterable[str]) -> list[str]:
     """Return those of *paths* that are files which git ignores: a plan may overwrite them all the same."""
-    files = [path for path in paths if (run.root / path).is_file() and _size(run.root / path) <= COPY_LIMIT]
+    files = [path for path in paths if (run.tree / path).is_file() and _size(run.tree / path) <= COPY_LIMIT]
     return list(await run.git.ignored(files)) if files else []
 
 
