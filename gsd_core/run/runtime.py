@@ -120,7 +120,7 @@ class Progress:
 class Run:
     """A run that this process owns, in one of its workspaces.
 
-    *ledger* is derived from the journal's facts, too. *opening* is held while an agent call is checked against
+    *ledger* is derived from the facts, too. *opening* is held while an agent call is checked against
     the budget and opened. *step_types* are the kinds of steps that plugins add. *sandbox* is what it starts
     processes in.
     """
