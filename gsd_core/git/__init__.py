@@ -143,6 +143,7 @@ class Git:
     commit_of = _in_thread(refs.commit_of)
     start_branch = _in_thread(refs.start_branch)
     switch_branch = _in_thread(refs.switch_branch)
+    fast_forward = _in_thread(refs.fast_forward)
 
     save_recovery = _in_thread(recovery.save_recovery)
     take_back = _in_thread(recovery.take_back)

@@ -188,6 +188,15 @@ def switch_branch(git: Command, name: str) -> None:
         git("switch", "--quiet", "--no-guess", name)
 
 
+def fast_forward(git: Command, commit: str) -> None:
+    """Move the current branch and the files forward to *commit*.
+
+    Raise ``GitError`` if the branch has other commits, or a changed file is in the way, and change nothing.
+    """
+    with one_writer(git):
+        git("merge", "--ff-only", "--quiet", "--no-stat", commit, environment=REAL_OBJECTS)
+
+
 def hidden_paths(git: Command) -> frozenset[str]:
     """Return the paths whose changes git was told not to see (``update-index --assume-unchanged``)."""
     lines = git("ls-files", "-v", "-z", "--", ".").split("\0")

@@ -263,7 +263,8 @@ class StepWithdrawn:
 class AttemptStarted:
     """An attempt at a step of that kind began.
 
-    *found* has the fingerprints of the uncommitted paths (*dirty_before*); earlier versions had none.
+    *found* has the fingerprints of the uncommitted paths (*dirty_before*); earlier versions had none. *tree*
+    is the folder that it works in, if that is not the project's.
     """
 
     kind: str = ""
@@ -276,6 +277,7 @@ class AttemptStarted:
     base_commit: str = ""
     dirty_before: tuple[str, ...] = ()
     found: Mapping[str, str] | None = None
+    tree: str | None = attrs.field(default=None, metadata=OPTIONAL)
 
 
 @attrs.frozen(kw_only=True)

@@ -313,6 +313,10 @@ class Effects:
         """Make an annotated tag unless it exists; return the commit that has it."""
         return await self.git.tag(name, commit, safe_text(message))
 
+    async def fast_forward(self, commit: str) -> None:
+        """Move the project's branch and files forward to *commit*."""
+        await self.git.fast_forward(commit)
+
     async def undo(self, undo: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Undo what changed without the run; return what could not be undone. It can be repeated."""
         return await self.git.call(undo)

@@ -48,7 +48,7 @@ from gsd_core.errors import (
     machine_error,
 )
 from gsd_core.exit_codes import error_kind
-from gsd_core.git import GitUnavailable
+from gsd_core.git import GitError, GitUnavailable
 from gsd_core.hookspecs import gsd_execute_step, gsd_workspace, gsd_wrap_step
 from gsd_core.machine import facts
 from gsd_core.machine.claims import standing
@@ -87,6 +87,7 @@ from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import answered_checkpoints, ask
 from .runtime import Run
+from .seal import Sealer
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
 from .tasks import commit_task, committed_tasks, made_plan, record_plan
@@ -100,6 +101,7 @@ from .work import (
     settle_leftovers,
     written_before,
 )
+from .workspace import Workspace
 
 MAX_FILES = 20_000
 """How many of the project's tracked files a request lists."""
@@ -219,8 +221,21 @@ async def _tasks_done(run: Run, step: str, plan: Plan) -> tuple[int, ...]:
 
 async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
     """Make one attempt; record its start, and its end unless it succeeds."""
+    step = attrs.evolve(step, attempt=run.step(step.id).attempt + 1, now=run.now())
+    async with AsyncExitStack() as entered:
+        refused: GsdError | None = None
+        try:
+            step = attrs.evolve(step, tree=await _workspace(run, step, entered))
+        except GsdError as exc:
+            refused = exc
+        return await _attempt_in(await _at_tree(run, step), step, start, entered, refused)
+
+
+async def _attempt_in(
+    run: Run, step: StepRequest, start: Start, entered: AsyncExitStack, refused: GsdError | None
+) -> Attempt:
+    """Make the attempt in the workspace that was *entered*, unless it was *refused*."""
     record = run.step(step.id)
-    step = attrs.evolve(step, attempt=record.attempt + 1, now=run.now())
     found = await found_before(run, record)
     gate = StepGate(run, step.id, written=written_before(run, step.id))
     started = facts.AttemptStarted(
@@ -234,6 +249,7 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         base_commit=await run.git.head() or "",
         dirty_before=tuple(found),
         found=found,
+        tree=None if run.tree == run.root else str(run.tree),
     )
     is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
     about = await about_earlier_attempts(run, step) if is_retry else {}
@@ -247,7 +263,10 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         run.record(fact, step=step.id, attempt=step.attempt)
 
     try:
-        return await _execute(run, step, gate)
+        async with entered.pop_all():
+            if refused:
+                raise refused
+            return await _execute(run, step, gate)
     except asyncio.CancelledError:
         await ended(facts.AttemptLost, why="stopped")
         raise
@@ -283,30 +302,27 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
     """Let the executor do the step in its workspace."""
     if step.kind == "execute":
         await keep_and_ask(run, step)
-    async with AsyncExitStack() as stack:
-        step = attrs.evolve(step, tree=await _workspace(run, step, stack))
-        if step.kind == "execute":
-            _require_project(run, step)
-        if step.kind == "verify":
-            async with _guarded_commands(run, step):
-                step = await detect(run, step, gate)
-        elif run.step_types.find(step.kind):
-            step = await with_committed_work(run, step)
-        host = Host(run=run, step=step, gate=gate)
-        async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():
-            names = executors(run, step.kind)
-            outcome = await run.hooks.pick(gsd_execute_step, names, StepResult, step, host)
-        if host.parked:
-            # Also if the executor caught it: without the answer, its result cannot be used.
-            raise host.parked
-        if outcome is None or outcome.value is None:
-            raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(names)} declined")
-        result = _validate_result(run, step, outcome.value, outcome.plugin, "gsd_execute_step")
-        if host.owned:
-            await report_leftovers(run, step)
-        elif step.kind == "execute" or host.step.phase is None:
-            await settle_leftovers(run, host.step)
-        return Attempt(step=step, result=result, owned=host.owned)
+        _require_project(run, step)
+    if step.kind == "verify":
+        async with _guarded_commands(run, step):
+            step = await detect(run, step, gate)
+    elif run.step_types.find(step.kind):
+        step = await with_committed_work(run, step)
+    host = Host(run=run, step=step, gate=gate)
+    async with inactivity_of(run.hooks, gsd_execute_step, run.limits.hard).running():
+        names = executors(run, step.kind)
+        outcome = await run.hooks.pick(gsd_execute_step, names, StepResult, step, host)
+    if host.parked:
+        # Also if the executor caught it: without the answer, its result cannot be used.
+        raise host.parked
+    if outcome is None or outcome.value is None:
+        raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(names)} declined")
+    result = _validate_result(run, step, outcome.value, outcome.plugin, "gsd_execute_step")
+    if host.owned:
+        await report_leftovers(run, step)
+    elif step.kind == "execute" or host.step.phase is None:
+        await settle_leftovers(run, host.step)
+    return Attempt(step=step, result=result, owned=host.owned)
 
 
 async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
@@ -325,14 +341,31 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
     return tree
 
 
+async def _at_tree(run: Run, step: StepRequest) -> Run:
+    """Return the run in the step's folder, if it executes a plan in another work tree of the repository."""
+    if step.kind != "execute" or step.tree.resolve() == run.root.resolve():
+        return run
+    git = run.git_in(step.tree)
+    try:
+        is_work_tree = await git.common_dir() == await run.git.common_dir()
+        if not is_work_tree or (await git.top()).resolve() != step.tree.resolve():
+            return run
+    except GitError:
+        return run
+    # Beside that of the project: both have a seal while they are at work.
+    store = run.journal.path.parent / "guard" / step.id.replace("/", "-")
+    workspace = Workspace(git=git, sealer=Sealer(git.command, store), branch=await git.branch())
+    return run.at(workspace)
+
+
 def _require_project(run: Run, step: StepRequest, error: type[ConfigError | Permanent] = ConfigError) -> None:
-    """Refuse a step that changes files elsewhere: commits and the guard are about the project's folder.
+    """Refuse a step that changes files where the run cannot commit them.
 
     This comes before an agent is called: its work would be lost with the folder, and the money with it.
     """
-    if step.tree.resolve() != run.root.resolve():
+    if step.tree.resolve() != run.tree.resolve():
         raise error(
-            f"{step.id} changes files, but its workspace is not the project's folder: {str(step.tree)!r}",
+            f"{step.id} changes files, but its workspace is no work tree of the project: {str(step.tree)!r}",
             hint="the workspace plugin has to decline this step with None, so that 'inplace' is used",
         )
 

@@ -1,0 +1,158 @@
+"""A plan that is executed in another work tree: the project gets its commits, and nobody's files change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gsd_core import AgentHost, AgentResult, AgentTask, StepRequest
+from gsd_core.hookspecs import gsd_workspace
+from gsd_core.run.runtime import RunRequest
+from tests.run.test_crash import Crash, Fuse, with_crash
+
+from . import harness as h
+
+ELSEWHERE = {"workspace": ["elsewhere", "inplace"]}
+
+
+def in_a_work_tree(tree: Path) -> object:
+    """Return a plugin that has plans executed in a work tree of the repository at *tree*."""
+
+    @asynccontextmanager
+    async def entered(project: Path) -> AsyncGenerator[Path]:
+        if not await asyncio.to_thread(tree.exists):
+            h.git(project, "worktree", "add", "--quiet", "--detach", str(tree), "HEAD")
+        yield tree
+
+    async def workspace(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
+        return entered(step.project) if step.kind == "execute" else None
+
+    return h.plugin(gsd_workspace, workspace)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return h.repository(tmp_path / "project")
+
+
+def request(root: Path, agent: object, tree: Path, *, new: bool = True) -> RunRequest:
+    given = h.idea() if new else None
+    return h.request(root, agent, given=given, run=ELSEWHERE, elsewhere=in_a_work_tree(tree))
+
+
+def at_work(root: Path, act: Callable[[Path], object]) -> h.Watched:
+    """Return an agent beside which a person does something in the project, once a plan is executed."""
+    done: list[str] = []
+
+    async def before(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor" and not done:
+            done.append(task.step)
+            act(root)
+        return None
+
+    return h.Watched(h.one_phase(), before)
+
+
+def test_the_project_gets_the_commits_of_a_plan_that_was_executed_in_another_work_tree(
+    root: Path, tmp_path: Path
+) -> None:
+    agent = h.Watched(h.one_phase())
+    end = h.do(request(root, agent, tmp_path / "tree"))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert {task.tree for task in agent.of("executor")} == {tmp_path / "tree"}
+    assert {task.tree for task in agent.of("planner")} == {root}
+    commits = [fact.data["commit"] for fact in h.facts(root, "task.committed")]
+    history = h.git(root, "log", "--format=%H").split()
+    assert len(commits) == 2
+    assert {*commits} <= {*history}
+    assert h.git(root, "status", "--porcelain") == ""
+    assert [fact.data["tree"] for fact in h.facts(root, "attempt.started") if "tree" in fact.data] == [
+        str(tmp_path / "tree")
+    ]
+
+
+def test_in_the_projects_own_folder_nothing_is_recorded_about_a_tree(root: Path) -> None:
+    h.do(h.request(root, h.one_phase(), given=h.idea()))
+
+    assert [fact for fact in h.facts(root, "attempt.started") if "tree" in fact.data] == []
+
+
+def test_what_a_person_edits_meanwhile_stays_as_it_is_and_is_in_no_commit(root: Path, tmp_path: Path) -> None:
+    def edit(project: Path) -> None:
+        (project / "notes.txt").write_text("mine\n")
+
+    end = h.do(request(root, at_work(root, edit), tmp_path / "tree"))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert (root / "notes.txt").read_text() == "mine\n"
+    assert h.git(root, "status", "--porcelain").split() == ["??", "notes.txt"]
+    assert "notes.txt" not in h.git(root, "log", "--name-only", "--format=")
+
+
+def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(
+    root: Path, tmp_path: Path
+) -> None:
+    def in_the_way(project: Path) -> None:
+        (project / "README.md").write_text("a person's\n")
+
+    agent = at_work(root, in_the_way)
+    end = h.do(request(root, agent, tmp_path / "tree"))
+
+    assert end.exit != 0
+    assert "README.md" in end.reason
+    assert (root / "README.md").read_text() == "a person's\n"
+    paid = len(agent.tasks)
+    (root / "README.md").unlink()
+    end = h.do(request(root, agent, tmp_path / "tree", new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert [task.role for task in agent.tasks[paid:]].count("executor") == 0
+    assert (root / "README.md").read_text() != "a person's\n"
+
+
+def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_twice(
+    root: Path, tmp_path: Path
+) -> None:
+    def commit(project: Path) -> None:
+        (project / "notes.txt").write_text("mine\n")
+        h.git(project, "add", "notes.txt")
+        h.git(project, "commit", "-qm", "Add notes")
+
+    agent = at_work(root, commit)
+    end = h.do(request(root, agent, tmp_path / "tree"))
+    last = h.facts(root, "task.committed")[-1].data["commit"]
+
+    assert (end.outcome, end.exit != 0) == ("failed", True)
+    assert "the project got other commits" in end.reason
+    assert h.git(root, "log", "-1", "--format=%s").strip() == "Add notes"
+    h.git(root, "merge", "-q", "--no-edit", last)
+    paid = len(agent.tasks)
+    end = h.do(request(root, agent, tmp_path / "tree", new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert [task.role for task in agent.tasks[paid:]].count("executor") == 0
+    assert (root / "notes.txt").read_text() == "mine\n"
+
+
+@pytest.mark.slow
+def test_a_crash_at_some_points_ends_with_each_task_committed_once(tmp_path: Path) -> None:
+    fuse = Fuse()
+    reference = h.repository(tmp_path / "reference")
+    h.do(with_crash(request(reference, h.one_phase(), tmp_path / "tree"), fuse))
+    expected = h.trailed(reference)
+    in_step = [number for number, point in enumerate(fuse.points) if "1/execute" in point]
+
+    for number in in_step[1::4]:
+        project, tree = h.repository(tmp_path / str(number)), tmp_path / f"tree-{number}"
+        with pytest.raises(Crash):
+            h.do(with_crash(request(project, h.one_phase(), tree), Fuse(limit=number)))
+        end = h.do(request(project, h.one_phase(), tree, new=False))
+
+        assert (end.outcome, end.exit) == ("done", 0), (fuse.points[number], end.reason)
+        assert h.trailed(project) == expected, fuse.points[number]
+        assert h.git(project, "status", "--porcelain") == ""
