@@ -82,6 +82,7 @@ from .agent_call import AgentCall, record_command, run_agent
 from .callbacks import Callbacks
 from .commands import check
 from .deferral import defer_task, deferred_tasks
+from .guard import finish as finish_undoing
 from .guard import guarded
 from .ownership import foreign_parts
 from .permission import StepGate
@@ -355,7 +356,9 @@ async def _at_tree(run: Run, step: StepRequest) -> Run:
     # Beside that of the project: both have a seal while they are at work.
     store = run.journal.path.parent / "guard" / step.id.replace("/", "-")
     workspace = Workspace(git=git, sealer=Sealer(git.command, store), branch=await git.branch())
-    return run.at(workspace)
+    there = run.at(workspace)
+    await finish_undoing(there)  # an earlier process may have been killed while an agent worked there
+    return there
 
 
 def _require_project(run: Run, step: StepRequest, error: type[ConfigError | Permanent] = ConfigError) -> None:
@@ -365,7 +368,7 @@ def _require_project(run: Run, step: StepRequest, error: type[ConfigError | Perm
     """
     if step.tree.resolve() != run.tree.resolve():
         raise error(
-            f"{step.id} changes files, but its workspace is no work tree of the project: {str(step.tree)!r}",
+            f"{step.id} changes files, but the run cannot commit them in its workspace, {str(step.tree)!r}",
             hint="the workspace plugin has to decline this step with None, so that 'inplace' is used",
         )
 

@@ -156,7 +156,7 @@ def test_a_plan_is_not_executed_in_a_folder_whose_changes_would_be_lost(gsd_run:
     ran = gsd_run(copies=Copies(("execute",)))
 
     assert ran.exit == 2
-    assert "1/execute/01-01 changes files, but its workspace is not the project's folder" in ran.reason
+    assert "1/execute/01-01 changes files, but the run cannot commit them in its workspace" in ran.reason
     assert ran.calls == ()  # no agent was paid for it
 
 
@@ -178,7 +178,7 @@ def test_an_agent_that_may_write_is_not_called_in_a_folder_whose_changes_would_b
     in_place = gsd_run(fixer=WritesWhileItVerifies())
 
     assert (elsewhere.exit, elsewhere.failures) == (1, ())  # the executor is not to blame
-    assert "1/verify changes files, but its workspace is not the project's folder" in elsewhere.reason
+    assert "1/verify changes files, but the run cannot commit them in its workspace" in elsewhere.reason
     assert [call.role for call in elsewhere.calls] == ["executor"]  # no agent was paid for it
     assert (in_place.exit, [call.role for call in in_place.calls]) == (0, ["executor", "fixer"])
 
