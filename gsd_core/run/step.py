@@ -353,10 +353,10 @@ async def _at_tree(run: Run, step: StepRequest) -> Run:
             return run
     except GitError:
         return run
-    # Beside that of the project: both have a seal while they are at work.
-    store = run.journal.path.parent / "guard" / step.id.replace("/", "-")
-    workspace = Workspace(git=git, sealer=Sealer(git.command, store), branch=await git.branch())
-    there = run.at(workspace)
+    sealer = Sealer(git.command, run.workspace.sealer.store)
+    there = run.at(
+        Workspace(git=git, sealer=sealer, name=step.id.replace("/", "-"), branch=await git.branch())
+    )
     await finish_undoing(there)  # an earlier process may have been killed while an agent worked there
     return there
 

@@ -12,12 +12,10 @@ from gsd_core.git import Git
 from .sandbox import Confinement
 from .seal import Seal, Sealer
 
-SEAL = "seal.json"
-
 
 @attrs.define(kw_only=True)
 class Workspace:
-    """Where agents work, and the run commits.
+    """Where agents work, and the run commits; *name* is empty for the project itself.
 
     *branch* is the one that this process works on: empty if HEAD is detached, ``None`` if it is not known.
     *sealer* takes and compares *seal*, the record of the protected state before the calls in progress.
@@ -27,6 +25,7 @@ class Workspace:
 
     git: Git
     sealer: Sealer
+    name: str = ""
     branch: str | None = None
     seal: Seal | None = None
     guards: list[Callable[[], Confinement | None]] = attrs.field(
@@ -37,4 +36,4 @@ class Workspace:
     @property
     def stored_seal(self) -> Path:
         """The file that has the seal while calls are in progress, and if they were killed."""
-        return self.sealer.store / SEAL
+        return self.sealer.store / ("-".join(filter(None, ["seal", self.name])) + ".json")

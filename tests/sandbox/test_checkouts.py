@@ -97,8 +97,8 @@ def test_a_folder_in_the_hidden_git_directory_is_seen_in_a_checkout_and_nothing_
 
 
 COPIES = '''
-"""Verify in a copy of the project."""
-import asyncio, shutil, tempfile
+"""Execute plans in work trees, and verify in a copy of the project."""
+import asyncio, shutil, subprocess, tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -108,7 +108,19 @@ from gsd_core.hookspecs import gsd_workspace
 
 @implements(gsd_workspace)
 async def copy(step):
-    return copied(step) if step.kind == "verify" else None
+    elsewhere = {"verify": copied, "execute": work_tree}
+    return elsewhere[step.kind](step) if step.kind in elsewhere else None
+
+
+@asynccontextmanager
+async def work_tree(step):
+    tree = Path(f"{step.project}-{step.plan.id}")
+    if not tree.exists():
+        command = "git", "-C", str(step.project), "worktree", "add", "--detach", str(tree), "HEAD"
+        await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+    with Path(step.project, ".git", "copies").open("a") as file:
+        file.write(f"{step.id}\\n")
+    yield tree
 
 
 @asynccontextmanager
@@ -122,7 +134,7 @@ async def copied(step):
 
 
 @pytest.mark.slow
-def test_a_rehearsal_verifies_in_a_workspace_elsewhere(tmp_path: Path) -> None:
+def test_a_rehearsal_executes_and_verifies_in_workspaces_elsewhere(tmp_path: Path) -> None:
     require_sandbox()
     rehearsed = Project(tmp_path)
     rehearsed.create()
@@ -132,4 +144,5 @@ def test_a_rehearsal_verifies_in_a_workspace_elsewhere(tmp_path: Path) -> None:
     done = rehearsed.gsd(*plugin(rehearsed, COPIES), *words, limit=300)
 
     assert done.exit == 0, done.err
-    assert (rehearsed.root / ".git" / "copies").read_text().splitlines() == ["1/verify"]
+    used = (rehearsed.root / ".git" / "copies").read_text().splitlines()
+    assert used == ["1/execute/01-01", "1/verify"]
