@@ -13,7 +13,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from . import commit, committed, history, recovery, refs, repository, tags
+from . import commit, committed, history, recovery, refs, repository, tags, worktrees
 from .command import Command, GitError, GitUnavailable, check_version
 from .committed import Uncommitted, digests
 from .history import TrailedCommit
@@ -144,6 +144,8 @@ class Git:
     start_branch = _in_thread(refs.start_branch)
     switch_branch = _in_thread(refs.switch_branch)
     fast_forward = _in_thread(refs.fast_forward)
+    add_worktree = _in_thread(worktrees.add_worktree)
+    remove_worktrees = _in_thread(worktrees.remove_worktrees)
 
     save_recovery = _in_thread(recovery.save_recovery)
     take_back = _in_thread(recovery.take_back)

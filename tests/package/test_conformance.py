@@ -58,6 +58,7 @@ from gsd_plugins.rehearsal import RehearsalSettings
 from gsd_plugins.rehearsal.api import MessagesApi
 from gsd_plugins.yolo import YoloSettings
 from tests.claude.harness import says
+from tests.run.harness import git, repository
 from tests.sandbox.box import require_sandbox
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -169,6 +170,18 @@ def check_workspace_is_the_project(plugin: Any, tree: Path) -> None:
     assert kit.check_workspace(plugin, step(tree)) == tree
 
 
+def check_plans_get_a_work_tree(plugin: Any, tree: Path) -> None:
+    execute = attrs.evolve(step(tree), id="1/execute/01-01", kind="execute")
+    assert kit.check_workspace(plugin, execute) is None  # it is in no repository
+    git(repository(tree), "commit", "-q", "--allow-empty", "-m", "Begin")
+
+    found = kit.check_workspace(plugin, execute, declines=attrs.evolve(execute, kind="verify"))
+
+    assert found is not None
+    assert (found / ".git").is_file()
+    assert not found.is_relative_to(tree)
+
+
 def check_bad_addresses_are_reported(plugin: Any, tree: Path) -> None:
     with bind_settings({AppriseSettings: AppriseSettings(urls=("nonsense://",))}):
         [finding] = kit.check_doctor(plugin)
@@ -271,6 +284,8 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("budget", "check_budget"): check_budget_stops_at_the_limit,
     ("budget", "settings"): check_settings,
     ("inplace", "workspace"): check_workspace_is_the_project,
+    ("worktree", "workspace"): check_plans_get_a_work_tree,
+    ("worktree", "lifespan"): check_lifespan,
     ("web", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
     ("web", "lifespan"): check_lifespan,
     ("web", "links"): lambda plugin, tree: kit.check_links(plugin, a_notice()),

@@ -29,7 +29,7 @@ from gsd_core.run.sandbox import Sandbox
 from gsd_core.run.start import run_project
 from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 from gsd_core.testing import make_hooks
-from gsd_plugins import budget, history, inplace, must_haves, native, permissions, retry, uat, yolo
+from gsd_plugins import budget, history, inplace, must_haves, native, permissions, retry, uat, worktree, yolo
 from gsd_plugins.rehearsal import FakeAgent, Scenario
 from gsd_plugins.yolo import YoloSettings
 
@@ -43,6 +43,7 @@ BUILT_IN: dict[str, object] = {
     "permissions": permissions,
     "retry": retry,
     "inplace": inplace,
+    "worktree": worktree,
     "yolo": yolo,
     "budget": budget,
 }

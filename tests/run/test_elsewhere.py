@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gsd_core import AgentHost, AgentResult, AgentTask, StepRequest
-from gsd_core.hookspecs import gsd_workspace
+from gsd_core import AgentHost, AgentResult, AgentTask
 from gsd_core.run.runtime import RunRequest
 from tests.run.test_crash import Crash, Fuse, with_crash
 
 from . import harness as h
 
-ELSEWHERE = {"workspace": ["elsewhere", "inplace"]}
-
-
-def in_a_work_tree(tree: Path) -> object:
-    """Return a plugin that has plans executed in a work tree of the repository at *tree*."""
-
-    @asynccontextmanager
-    async def entered(project: Path) -> AsyncGenerator[Path]:
-        if not await asyncio.to_thread(tree.exists):
-            h.git(project, "worktree", "add", "--quiet", "--detach", str(tree), "HEAD")
-        yield tree
-
-    async def workspace(step: StepRequest) -> AbstractAsyncContextManager[Path] | None:
-        return entered(step.project) if step.kind == "execute" else None
-
-    return h.plugin(gsd_workspace, workspace)
+ELSEWHERE = {"workspace": ["worktree", "inplace"]}
 
 
 @pytest.fixture
@@ -39,9 +21,14 @@ def root(tmp_path: Path) -> Path:
     return h.repository(tmp_path / "project")
 
 
-def request(root: Path, agent: object, tree: Path, *, new: bool = True) -> RunRequest:
-    given = h.idea() if new else None
-    return h.request(root, agent, given=given, run=ELSEWHERE, elsewhere=in_a_work_tree(tree))
+def request(root: Path, agent: object, *, new: bool = True) -> RunRequest:
+    return h.request(root, agent, given=h.idea() if new else None, run=ELSEWHERE)
+
+
+def trees(root: Path) -> list[str]:
+    """Return the work trees of the repository besides the project."""
+    lines = h.git(root, "worktree", "list", "--porcelain").splitlines()
+    return [line for line in lines if line.startswith("worktree ")][1:]
 
 
 def at_work(root: Path, act: Callable[[Path], object]) -> h.Watched:
@@ -57,14 +44,13 @@ def at_work(root: Path, act: Callable[[Path], object]) -> h.Watched:
     return h.Watched(h.one_phase(), before)
 
 
-def test_the_project_gets_the_commits_of_a_plan_that_was_executed_in_another_work_tree(
-    root: Path, tmp_path: Path
-) -> None:
+def test_the_project_gets_the_commits_of_a_plan_that_was_executed_in_another_work_tree(root: Path) -> None:
     agent = h.Watched(h.one_phase())
-    end = h.do(request(root, agent, tmp_path / "tree"))
+    end = h.do(request(root, agent))
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
-    assert {task.tree for task in agent.of("executor")} == {tmp_path / "tree"}
+    [tree] = {task.tree for task in agent.of("executor")}
+    assert not tree.is_relative_to(root)
     assert {task.tree for task in agent.of("planner")} == {root}
     commits = [fact.data["commit"] for fact in h.facts(root, "task.committed")]
     history = h.git(root, "log", "--format=%H").split()
@@ -72,8 +58,9 @@ def test_the_project_gets_the_commits_of_a_plan_that_was_executed_in_another_wor
     assert {*commits} <= {*history}
     assert h.git(root, "status", "--porcelain") == ""
     assert [fact.data["tree"] for fact in h.facts(root, "attempt.started") if "tree" in fact.data] == [
-        str(tmp_path / "tree")
+        str(tree)
     ]
+    assert (trees(root), tree.exists()) == ([], False)
 
 
 def test_in_the_projects_own_folder_nothing_is_recorded_about_a_tree(root: Path) -> None:
@@ -82,11 +69,11 @@ def test_in_the_projects_own_folder_nothing_is_recorded_about_a_tree(root: Path)
     assert [fact for fact in h.facts(root, "attempt.started") if "tree" in fact.data] == []
 
 
-def test_what_a_person_edits_meanwhile_stays_as_it_is_and_is_in_no_commit(root: Path, tmp_path: Path) -> None:
+def test_what_a_person_edits_meanwhile_stays_as_it_is_and_is_in_no_commit(root: Path) -> None:
     def edit(project: Path) -> None:
         (project / "notes.txt").write_text("mine\n")
 
-    end = h.do(request(root, at_work(root, edit), tmp_path / "tree"))
+    end = h.do(request(root, at_work(root, edit)))
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert (root / "notes.txt").read_text() == "mine\n"
@@ -94,37 +81,33 @@ def test_what_a_person_edits_meanwhile_stays_as_it_is_and_is_in_no_commit(root: 
     assert "notes.txt" not in h.git(root, "log", "--name-only", "--format=")
 
 
-def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(root: Path) -> None:
     def in_the_way(project: Path) -> None:
         (project / "README.md").write_text("a person's\n")
 
     agent = at_work(root, in_the_way)
-    end = h.do(request(root, agent, tmp_path / "tree"))
+    end = h.do(request(root, agent))
 
     assert end.exit != 0
     assert "README.md" in end.reason
     assert (root / "README.md").read_text() == "a person's\n"
     paid = len(agent.tasks)
     (root / "README.md").unlink()
-    end = h.do(request(root, agent, tmp_path / "tree", new=False))
+    end = h.do(request(root, agent, new=False))
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert [task.role for task in agent.tasks[paid:]].count("executor") == 0
     assert (root / "README.md").read_text() != "a person's\n"
 
 
-def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_twice(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_twice(root: Path) -> None:
     def commit(project: Path) -> None:
         (project / "notes.txt").write_text("mine\n")
         h.git(project, "add", "notes.txt")
         h.git(project, "commit", "-qm", "Add notes")
 
     agent = at_work(root, commit)
-    end = h.do(request(root, agent, tmp_path / "tree"))
+    end = h.do(request(root, agent))
     last = h.facts(root, "task.committed")[-1].data["commit"]
 
     assert (end.outcome, end.exit != 0) == ("failed", True)
@@ -132,7 +115,7 @@ def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_tw
     assert h.git(root, "log", "-1", "--format=%s").strip() == "Add notes"
     h.git(root, "merge", "-q", "--no-edit", last)
     paid = len(agent.tasks)
-    end = h.do(request(root, agent, tmp_path / "tree", new=False))
+    end = h.do(request(root, agent, new=False))
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert [task.role for task in agent.tasks[paid:]].count("executor") == 0
@@ -143,16 +126,16 @@ def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_tw
 def test_a_crash_at_some_points_ends_with_each_task_committed_once(tmp_path: Path) -> None:
     fuse = Fuse()
     reference = h.repository(tmp_path / "reference")
-    h.do(with_crash(request(reference, h.one_phase(), tmp_path / "tree"), fuse))
+    h.do(with_crash(request(reference, h.one_phase()), fuse))
     expected = h.trailed(reference)
     in_step = [number for number, point in enumerate(fuse.points) if "1/execute" in point]
 
     for number in in_step[1::4]:
-        project, tree = h.repository(tmp_path / str(number)), tmp_path / f"tree-{number}"
+        project = h.repository(tmp_path / str(number))
         with pytest.raises(Crash):
-            h.do(with_crash(request(project, h.one_phase(), tree), Fuse(limit=number)))
-        end = h.do(request(project, h.one_phase(), tree, new=False))
+            h.do(with_crash(request(project, h.one_phase()), Fuse(limit=number)))
+        end = h.do(request(project, h.one_phase(), new=False))
 
         assert (end.outcome, end.exit) == ("done", 0), (fuse.points[number], end.reason)
         assert h.trailed(project) == expected, fuse.points[number]
-        assert h.git(project, "status", "--porcelain") == ""
+        assert (h.git(project, "status", "--porcelain"), trees(project)) == ("", [])
