@@ -198,22 +198,14 @@ def parse_results(text: str) -> dict[str, RecordedResult]:
             columns = {name.lower(): at for at, name in enumerate(row)}
         elif columns.get("status", len(row)) < len(row) and set(row[0]) - set("-: "):
             at = next((columns[n] for n in ("evidence", "details", "blocking issue") if n in columns), -1)
-            ids = _ID_SEPARATOR.split(row[0].strip("*` "))
+            ids, label = _ID_SEPARATOR.split(row[0].strip("*` ")), row[columns["status"]].lower()
             result = RecordedResult(
                 about=ids[0],
-                status=_status_of_label(row[columns["status"]]),
+                status=next((s for word, s in _LABELS if word in label), "fails"),
                 proof=row[at] if 0 <= at < len(row) else "",
             )
             found |= dict.fromkeys(ids, result)
     return found
-
-
-def _status_of_label(label: str) -> MustHaveStatus:
-    words = label.lower()
-    for word, status in _LABELS:
-        if word in words:
-            return status
-    return "fails"
 
 
 def phase_of_requirement(requirement: Requirement, phases: Sequence[PhaseView]) -> PhaseView | None:
