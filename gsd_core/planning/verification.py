@@ -317,17 +317,9 @@ def _cut(text: str, characters: int) -> str:
 
 
 def _gap_node(gap: Gap) -> dict[str, Node]:
-    values: dict[str, Node] = {
-        "truth": gap.truth,
-        "status": gap.status,
-        "reason": gap.reason,
-        "artifacts": [{"path": bad.path, "issue": bad.issue} for bad in gap.artifacts],
-        "missing": gap.missing,
-        "evidence": gap.evidence,
-        "about": gap.about,
-        "found_by": gap.found_by,
-    }
-    return {key: value for key, value in values.items() if value or key == "reason"}
+    values: dict[str, Node] = attrs.asdict(gap)
+    keys = ["truth", "status", "reason", "artifacts", "missing", "evidence", "about", "found_by"]
+    return {key: values[key] for key in keys if values[key] or key == "reason"}
 
 
 def _human_check_node(check: HumanCheck, limit: int) -> dict[str, Node]:
