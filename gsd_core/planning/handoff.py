@@ -228,8 +228,7 @@ def plan_consumption(root: Path, handoff: Handoff, run: str) -> Edit:
     for path in handoff.paths:
         with suppress(FileRefused):
             read_below(root, path)
-            copy = f"{COPIES}/{run}/{path.removeprefix('.planning/')}"
-            operations.append(removing(root, path, copy))
+            operations.append(removing(root, path, f"{COPIES}/{run}/{path.removeprefix('.planning/')}"))
     return Edit(subject="docs: resume from handoff", operations=tuple(operations))
 
 

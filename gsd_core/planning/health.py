@@ -363,8 +363,7 @@ def _repaired_config(root: Path) -> str:
         loaded: object = json.loads(text)
     except (ValueError, RecursionError):
         loaded = None
-    config = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else default_config()
-    return render_config(config)
+    return render_config(cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else default_config())
 
 
 def _repaired_state(root: Path, issue: HealthIssue, date: str) -> str:

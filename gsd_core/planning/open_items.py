@@ -54,9 +54,7 @@ def _debug_sessions(root: Path) -> Iterator[str]:
 
 
 def _quick_tasks(root: Path) -> Iterator[str]:
-    for entry in list_below(root, QUICK):
-        if entry.kind != "folder":
-            continue
+    for entry in (one for one in list_below(root, QUICK) if one.kind == "folder"):
         folder = f"{QUICK}/{entry.name}"
         summaries = [name for name in _files(root, folder) if name.endswith("SUMMARY.md")]
         # Older versions wrote summaries without a status, after the task was done.

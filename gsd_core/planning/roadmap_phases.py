@@ -64,8 +64,7 @@ def next_number(roadmap: Roadmap, preferred: str, on_disk: Iterable[str]) -> str
 
 def decimal_after(roadmap: Roadmap, preferred: str, after: str, on_disk: Iterable[str]) -> str:
     """Return the number of a phase inserted after phase *after*: ``2.1``, or ``2.2`` if that is in use."""
-    phases = _phases_in_progress(roadmap, preferred)
-    _named(phases, after)
+    _named(_phases_in_progress(roadmap, preferred), after)
     if not is_plain(after):
         raise PlanningError(f"no phase can be inserted after {after!r}", path=PATH, line=1, hint="add one")
     used = [mention.number for mention in roadmap.mentions()] + [*on_disk]
@@ -108,8 +107,7 @@ def add_phase(text: str, new: PlannedPhase, preferred: str = "") -> str:
         inserts.append((row + 1, [_row_line(lines, row, new)]))
     if any(not section.shipped for section in roadmap.sections) or not inserts:
         at, level = _place(roadmap, lines, before or siblings, new)
-        nothing = "Nothing (first phase)"
-        section = [*phase_section(new, level=level, code=nearest.code, nothing=nothing)]
+        section = [*phase_section(new, level=level, code=nearest.code, nothing="Nothing (first phase)")]
         inserts.append((at, spaced(lines, at, section)))
     _extend_order(lines, nearest.number, new.number)
     for at, added in sorted(inserts, key=lambda one: -one[0]):

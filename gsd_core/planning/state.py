@@ -304,8 +304,7 @@ def _progress(old: str, change: SetPosition) -> str:
         return f"[{_bar(change.percent)}] {change.percent}%"
     bar, percent = match["bar"] or match["bare"] or "", change.percent
     if bar:
-        drawn = _bar(percent, bar)
-        bar = old[match.start() : match.start("percent")].replace(bar, drawn, 1)
+        bar = old[match.start() : match.start("percent")].replace(bar, _bar(percent, bar), 1)
     rest = _COUNT.sub(lambda count: _counts(count, change), old[match.end() :])
     return f"{old[: match.start()]}{bar}{percent}%{rest}"
 

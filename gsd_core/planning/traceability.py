@@ -156,9 +156,8 @@ def recorded_results(results: MustHaveResults) -> dict[str, RecordedResult]:
     }
     for evidence in results.report.evidence:
         status: MustHaveStatus = "holds" if evidence.holds else "fails"
-        found.setdefault(
-            evidence.about, RecordedResult(about=evidence.about, status=status, proof=evidence.proof)
-        )
+        about = evidence.about
+        found.setdefault(about, RecordedResult(about=about, status=status, proof=evidence.proof))
     for gap in results.report.gaps:
         known = found.get(gap.key)
         if known is None or known.status == "holds":

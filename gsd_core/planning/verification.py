@@ -344,8 +344,7 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
         yield "### Requirements\n\n" + _table(("Requirement", "Text", "Status", "Evidence"), rows)
     if results.artifacts:
         artifacts = [_row(result, _ARTIFACT_LABELS, _details(result)) for result in results.artifacts]
-        head = ("Artifact", "Expected", "Status", "Details")
-        yield "### Required Artifacts\n\n" + _table(head, artifacts)
+        yield "### Required Artifacts\n\n" + _table(("Artifact", "Expected", "Status", "Details"), artifacts)
     if results.links:
         links = [_link_row(result) for result in results.links]
         yield "### Key Link Verification\n\n" + _table(("From", "To", "Via", "Status", "Details"), links)
