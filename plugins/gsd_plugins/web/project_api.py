@@ -96,8 +96,7 @@ async def list_questions(site: Site, request: Request) -> Response:
 
 async def list_panels(site: Site, request: Request) -> Response:
     """Return what plugins show about the project, as gsd panels --json prints it; at most 30 seconds old."""
-    root = site.source.session(request.path_params["session"]).project
-    found = await site.panels.get(root)
+    found = await site.panels.get(site.source.session(request.path_params["session"]).project)
     return await answer({"panels": found["panels"], "failures": found["failures"]})
 
 
