@@ -197,8 +197,7 @@ def _is_current(step: StepRequest) -> bool:
 
 def _moves(step: StepRequest, about: Shipped) -> Iterator[FileMove]:
     if _is_current(step):
-        path = audit_path(about.version)
-        yield FileMove(path=path, target=f"{ARCHIVE}/{about.version}-MILESTONE-AUDIT.md")
+        yield FileMove(path=audit_path(about.version), target=f"{ARCHIVE}/{about.version}-MILESTONE-AUDIT.md")
     for phase in about.phases:
         if phase.directory.startswith(PHASES) and (step.project / phase.directory).is_dir():
             name = phase.directory.removeprefix(PHASES)

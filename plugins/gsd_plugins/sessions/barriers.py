@@ -86,8 +86,7 @@ def work_of(arguments: Sequence[str]) -> Work:
     # A number after an option may be its value, so one that is not comes first.
     numbers = [(bool(i and rest[i - 1].startswith("-")), i) for i, w in enumerate(rest) if PHASE.fullmatch(w)]
     gaps = verb == "plan" and "--gaps" in rest
-    phase = normal_phase(rest[min(numbers)[1]]) if numbers else ""
-    return Work(does=verb, range=phase, gaps=gaps)
+    return Work(does=verb, range=normal_phase(rest[min(numbers)[1]]) if numbers else "", gaps=gaps)
 
 
 def phases_of(project: Path) -> Mapping[str, PhaseFacts]:
