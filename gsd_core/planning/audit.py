@@ -107,13 +107,12 @@ def audit(planning: Planning, root: Path) -> Audit:
         for one in planning.requirements
         if _is_of_milestone(one, planning, elsewhere)
     ]
-    debt = {phase.number: items for phase in phases if (items := tuple(_debt(phase, root)))}
     return Audit(
         milestone=planning.milestone,
         requirements=tuple(requirements),
         phases=tuple(phase.number for phase in phases),
         unverified=tuple(phase.number for phase in phases if _verification(phase) == "missing"),
-        debt=debt,
+        debt={phase.number: items for phase in phases if (items := tuple(_debt(phase, root)))},
     )
 
 

@@ -53,7 +53,9 @@ def get(config: Mapping[str, Any], key: str, default: T) -> T:
     # Some keys have moved. The name of today wins, as in gsd-core.
     names = (entry.name, *entry.legacy) if entry and "<" not in entry.name else (key,)
     for name in names:
-        value = _nested(config, name)
+        value: Any = config
+        for part in name.split("."):
+            value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None
         if "depth" in names:
             value = _GRANULARITY.get(str(value), value)
         if value is not None and (default is None or type(value) is type(default)):
@@ -86,13 +88,6 @@ def check_branch_templates(config: Mapping[str, Any]) -> None:
     """Raise :class:`ConfigError` for a template of branches that *config* asks for and nobody can use."""
     for kind in ("quick", *({get(config, "git.branching_strategy", "none")} & {"phase", "milestone"})):
         branch_template(config, kind)
-
-
-def _nested(config: Mapping[str, Any], key: str) -> Any:
-    value: object = config
-    for part in key.split("."):
-        value = cast("Mapping[str, object]", value).get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def read_config(root: Path) -> dict[str, Any]:

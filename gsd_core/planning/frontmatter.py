@@ -259,8 +259,7 @@ def _yaml_classes() -> tuple[Any, Any]:
             is_collection = isinstance(event, CollectionStartEvent)
             self.nesting += is_collection
             if self.nesting > MAX_DEPTH:
-                hint = "GSD's keys are at most four levels deep"
-                raise _LimitError("nested too deeply", line, hint)
+                raise _LimitError("nested too deeply", line, "GSD's keys are at most four levels deep")
             node: Any = base.compose_node(self, parent, index)
             self.nesting -= is_collection
             if isinstance(node, MappingNode):

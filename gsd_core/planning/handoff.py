@@ -91,17 +91,17 @@ def read_handoff(root: Path) -> Handoff | None:
     phase = next_action = ""
     for path in paths:
         try:
+            text = read_text(root, path)
             if path == HANDOFF:
-                text = read_text(root, path)
                 loaded = json.loads(text)
                 if not isinstance(loaded, dict):
                     raise ValueError("not an object")
                 data = cast("dict[str, Any]", loaded)
             else:
-                text = read_text(root, path)
                 fields = read_frontmatter(text, path=path)
                 phase = phase or fields.text("phase")
-                next_action = next_action or _element(text, "next_action")
+                element = re.search(r"<next_action>(.*?)</next_action>", text, re.DOTALL)
+                next_action = next_action or (element[1] if element else "")
         except (OSError, ValueError, RecursionError, PlanningError) as error:
             flaws.append(f"{path} cannot be read: {error}")
             continue
@@ -131,11 +131,6 @@ def _paths(root: Path) -> Iterator[str]:
             found = {entry.name: entry.kind for entry in list_below(root, f"{PHASES}/{folder.name}")}
             if found.get(CONTINUE) == "file":
                 yield f"{PHASES}/{folder.name}/{CONTINUE}"
-
-
-def _element(text: str, name: str) -> str:
-    match = re.search(rf"<{name}>(.*?)</{name}>", text, re.DOTALL)
-    return match[1] if match else ""
 
 
 def _text(value: object) -> str:
@@ -233,8 +228,7 @@ def plan_consumption(root: Path, handoff: Handoff, run: str) -> Edit:
     for path in handoff.paths:
         with suppress(FileRefused):
             read_below(root, path)
-            copy = f"{COPIES}/{run}/{path.removeprefix('.planning/')}"
-            operations.append(removing(root, path, copy))
+            operations.append(removing(root, path, f"{COPIES}/{run}/{path.removeprefix('.planning/')}"))
     return Edit(subject="docs: resume from handoff", operations=tuple(operations))
 
 

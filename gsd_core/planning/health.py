@@ -91,9 +91,12 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
     if not (root / ".planning").is_dir():
         fix = "start a project with: gsd run IDEA"
         return (_issue("E001", ".planning", "the project has no .planning folder", fix),)
-    if _is_only_surveyed(root):
+    names = {entry.name for entry in list_below(root, ".planning")}
+    if "codebase" in names and names <= BEFORE_A_PROJECT:
+        # GSD's own health calls that broken.
         message = "the existing code is surveyed, and there is no project yet"
-        return (_issue(SURVEYED, CODEBASE, message, "start with: gsd run IDEA"), *_flawed_config(root))
+        flawed = _config_issues(root) if (root / CONFIG).exists() else ()
+        return (_issue(SURVEYED, CODEBASE, message, "start with: gsd run IDEA"), *flawed)
     roadmap = _roadmap_issue(root)
     state = _unreadable(root, STATE, "E004", "gsd health --repair rebuilds it", repairable=True)
     found = [*_project_issues(root), *_config_issues(root), *(one for one in (roadmap, state) if one)]
@@ -106,7 +109,7 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
             found += [] if state else _state_issues(root, surveyed)
             found += _mismatches(surveyed)
             found += _requirement_issues(root, surveyed)
-    found += [*_folder_name_issues(root), *_missing_summaries(root), *_flawed_files(root)]
+    found += [*_folder_name_issues(root), *_file_issues(root)]
     try:
         # What any command refuses to read is not healthy, whatever it is.
         read_planning(root)
@@ -121,16 +124,6 @@ def _refused(error: PlanningError, found: Iterable[HealthIssue]) -> Iterator[Hea
     if error.path not in {one.path for one in found if one.severity == "error"}:
         code = "E003" if error.path.endswith("ROADMAP.md") else "E104"
         yield _issue(code, error.path, str(error), error.hint, line=error.line)
-
-
-def _is_only_surveyed(root: Path) -> bool:
-    """Whether nothing but a description of the code exists yet; GSD's own health calls that broken."""
-    names = {entry.name for entry in list_below(root, ".planning")}
-    return "codebase" in names and names <= BEFORE_A_PROJECT
-
-
-def _flawed_config(root: Path) -> Iterator[HealthIssue]:
-    return _config_issues(root) if (root / CONFIG).exists() else iter(())
 
 
 def overall_status(issues: tuple[HealthIssue, ...]) -> HealthStatus:
@@ -280,29 +273,20 @@ def _lost_requirements(root: Path, known: set[str]) -> Iterator[HealthIssue]:
 def _folder_name_issues(root: Path) -> Iterator[HealthIssue]:
     for entry in list_below(root, PHASES):
         if entry.kind == "folder" and not _FOLDER_NAME.fullmatch(entry.name):
-            message, fix = (
-                "is not the name of a phase's folder",
-                "rename it like 01-foundation or 02.1-hotfix",
-            )
-            yield _issue("W005", f"{PHASES}/{entry.name}", message, fix)
+            fix = "rename it like 01-foundation or 02.1-hotfix"
+            yield _issue("W005", f"{PHASES}/{entry.name}", "is not the name of a phase's folder", fix)
 
 
-def _missing_summaries(root: Path) -> Iterator[HealthIssue]:
-    for folder in every_folder(root):
-        for name in folder.live_plans():
-            if not folder.summary_of(name, plan_id(name, folder.number)):
-                path, fix = f"{folder.path}/{name}", "nothing to do until the plan is executed"
-                yield _issue("I001", path, "has no SUMMARY", fix)
-
-
-def _flawed_files(root: Path) -> Iterator[HealthIssue]:
-    """Yield handoffs that cannot be read, and plans and verdicts with mistakes in their frontmatter."""
+def _file_issues(root: Path) -> Iterator[HealthIssue]:
+    """Yield handoffs that cannot be read, plans without a SUMMARY, and mistakes in frontmatter."""
     handoff = read_handoff(root)
     for flaw in handoff.flaws if handoff else ():
         yield _issue("W103", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
     for folder in every_folder(root):
         for name in folder.live_plans():
             plan, path = read_plan(folder, name, folder.number), f"{folder.path}/{name}"
+            if not folder.summary_of(name, plan_id(name, folder.number)):
+                yield _issue("I001", path, "has no SUMMARY", "nothing to do until the plan is executed")
             if plan.unreadable:
                 fix = "fix the file: until then, the plan cannot be executed and the phase cannot be verified"
                 yield _issue("W101", path, plan.unreadable, fix)
@@ -379,8 +363,7 @@ def _repaired_config(root: Path) -> str:
         loaded: object = json.loads(text)
     except (ValueError, RecursionError):
         loaded = None
-    config = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else default_config()
-    return render_config(config)
+    return render_config(cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else default_config())
 
 
 def _repaired_state(root: Path, issue: HealthIssue, date: str) -> str:

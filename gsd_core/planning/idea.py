@@ -522,8 +522,7 @@ def _statement(row: Sequence[str], split: Statement | None) -> Statement:
     if split and written == (prose(inline(_shown(split.text))) or "-"):
         return attrs.evolve(split, used_by=used_by)
     # Edited by hand, or split by another version: what the table says counts.
-    line = int(row[1]) if row[1].isdigit() else 0
-    return Statement(id=row[0], text=written, line=line, used_by=used_by)
+    return Statement(id=row[0], text=written, line=int(row[1]) if row[1].isdigit() else 0, used_by=used_by)
 
 
 def read_idea(root: Path) -> StatedIdea | None:

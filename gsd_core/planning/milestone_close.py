@@ -234,10 +234,8 @@ def _kept(lines: Sequence[str], about: Shipped) -> Iterator[list[str]]:
         named = milestone_of(name)
         return named is not None and named.version != about.version and not named.shipped
 
-    for start, end in _sections(lines, is_planned):
-        yield list(lines[start:end])
-    for start, end in _sections(lines, lambda name: name.startswith("backlog")):
-        yield list(lines[start:end])
+    backlog = _sections(lines, lambda name: name.startswith("backlog"))
+    yield from (list(lines[start:end]) for start, end in (*_sections(lines, is_planned), *backlog))
 
 
 def _sections(lines: Sequence[str], wanted: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
@@ -274,8 +272,10 @@ def evolve_project(
     validated = _take_met(lines, met, open_)
     add_to_section(lines, "validated", [f"- ✓ {one} — {about.version}" for one in validated])
     _add_decisions(lines, about)
-    edited = _without_section(str(lines), "current milestone")
-    return with_footer(edited, f"{about.date} after {about.version} milestone")
+    rest = str(lines).split("\n")
+    if current := next(_sections(rest, lambda name: name.startswith("current milestone")), None):
+        del rest[slice(*current)]
+    return with_footer("\n".join(rest), f"{about.date} after {about.version} milestone")
 
 
 def _take_met(lines: Lines, met: Sequence[Requirement], open_: Sequence[Requirement]) -> list[str]:
@@ -370,11 +370,3 @@ def _add_decisions(lines: Lines, about: Shipped) -> None:
         if _words(text) not in known
     ]
     lines.insert(rows[-1] + 1, new)
-
-
-def _without_section(text: str, name: str) -> str:
-    lines = text.split("\n")
-    for start, end in _sections(lines, lambda found: found.startswith(name)):
-        del lines[start:end]
-        break
-    return "\n".join(lines)

@@ -264,9 +264,8 @@ def _result(must_have: MustHave, report: GapReport) -> MustHaveResult:
     """Derive a must-have's result: a gap outweighs evidence, and without evidence it does not hold."""
     gaps = tuple(gap for gap in report.gaps if _is_gap_in(must_have, gap))
     if gaps:
-        return MustHaveResult(
-            must_have=must_have, status=_status_of_gaps(gaps), proof=gaps[0].reason, gaps=gaps
-        )
+        status = _status_of_gaps(gaps)
+        return MustHaveResult(must_have=must_have, status=status, proof=gaps[0].reason, gaps=gaps)
     for check in report.human:
         if must_have.is_about(check.about):
             return MustHaveResult(must_have=must_have, status="human", proof=check.test)

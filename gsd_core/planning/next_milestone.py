@@ -101,9 +101,7 @@ def begin_milestone(text: str, version: str, name: str, goal: str, phases: Seque
         at = next((at + 1 for at in range(len(lines)) if lines[at].startswith("# ")), 0)
         lines.insert(at, ["", "## Milestones", "", *shipped, entry])
     _add_rows(lines, version, phases)
-    at = _end_of_phases(lines)
-    new = ["", *_milestone_lines(version, name, goal, phases), ""]
-    lines.insert(at, new)
+    lines.insert(_end_of_phases(lines), ["", *_milestone_lines(version, name, goal, phases), ""])
     return re.sub(r"\n{3,}", "\n\n", str(lines))
 
 
@@ -121,10 +119,9 @@ def _milestone_lines(version: str, name: str, goal: str, phases: Sequence[Planne
 
 def _end_of_phases(lines: Lines) -> int:
     """Return the line before which the new milestone goes: after the last one, before Progress or Backlog."""
-    for at in range(len(lines)):
-        heading = _HEADING.match(lines[at])
-        if heading and len(heading[1]) == 2 and heading[2].lower() in ("progress", "backlog"):
-            return at
+    before = _heading_line(lines, "progress", "backlog")
+    if before is not None:
+        return before
     for at in range(len(lines) - 1, -1, -1):
         if lines[at].strip() and lines[at].strip() != "---" and not lines[at].startswith("*"):
             return at + 1
@@ -198,12 +195,12 @@ def add_to_section(lines: Lines, name: str, new: Sequence[str]) -> None:
     lines.insert(at, [*([""] if at == start else []), *new])
 
 
-def _heading_line(lines: Lines, name: str) -> int:
+def _heading_line(lines: Lines, *names: str) -> int | None:
     for at in range(len(lines)):
         heading = _HEADING.match(lines[at])
-        if heading and len(heading[1]) == 2 and heading[2].lower() == name:
+        if heading and len(heading[1]) == 2 and heading[2].lower() in names:
             return at
-    return 0
+    return None
 
 
 def with_footer(text: str, words: str) -> str:

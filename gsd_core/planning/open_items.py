@@ -27,7 +27,8 @@ _PENDING = re.compile(
 
 def open_items(planning: Planning, root: Path) -> tuple[str, ...]:
     """Return each open item in words; a file that cannot be read is open."""
-    return (*_acceptance_tests(planning, root), *_debug_sessions(root), *_quick_tasks(root), *_todos(root))
+    todos = (f"Todo: {prose(todo.title)[:MAX_TEXT]}" for todo in pending_todos(root))
+    return (*_acceptance_tests(planning, root), *_debug_sessions(root), *_quick_tasks(root), *todos)
 
 
 def _acceptance_tests(planning: Planning, root: Path) -> Iterator[str]:
@@ -37,9 +38,8 @@ def _acceptance_tests(planning: Planning, root: Path) -> Iterator[str]:
                 continue
             head = _head(root, f"{phase.directory}/{name}")
             status = head.text("status").lower() or "unknown"
-            if status in ("complete", "resolved"):
-                continue
-            if status == "unknown" and head.text("result").lower() == "all_pass":
+            is_passed = status == "unknown" and head.text("result").lower() == "all_pass"
+            if is_passed or status in ("complete", "resolved"):
                 continue
             left = len(_PENDING.findall(head.body))
             tests = f", {left} without a result" if left else ""
@@ -54,19 +54,13 @@ def _debug_sessions(root: Path) -> Iterator[str]:
 
 
 def _quick_tasks(root: Path) -> Iterator[str]:
-    for entry in list_below(root, QUICK):
-        if entry.kind != "folder":
-            continue
+    for entry in (one for one in list_below(root, QUICK) if one.kind == "folder"):
         folder = f"{QUICK}/{entry.name}"
         summaries = [name for name in _files(root, folder) if name.endswith("SUMMARY.md")]
         # Older versions wrote summaries without a status, after the task was done.
         statuses = [_head(root, f"{folder}/{name}").text("status").lower() for name in summaries]
         if not any(status in ("", "complete", "completed") for status in statuses):
             yield f"Quick task {entry.name}: {prose(statuses[0])[:MAX_TEXT] if statuses else 'no summary'}"
-
-
-def _todos(root: Path) -> Iterator[str]:
-    yield from (f"Todo: {prose(todo.title)[:MAX_TEXT]}" for todo in pending_todos(root))
 
 
 def _files(root: Path, folder: str) -> list[str]:

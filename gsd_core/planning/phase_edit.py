@@ -121,8 +121,7 @@ def _roadmap(root: Path) -> tuple[str, str]:
     """Return the text of ROADMAP.md, and the milestone in progress."""
     documents = read_documents(root)
     if "ROADMAP.md" not in documents:
-        hint = "start a project with: gsd run IDEA"
-        raise PlanningError("does not exist", path=ROADMAP, hint=hint)
+        raise PlanningError("does not exist", path=ROADMAP, hint="start a project with: gsd run IDEA")
     return documents["ROADMAP.md"], survey(root).current
 
 

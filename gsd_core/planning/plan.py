@@ -249,16 +249,7 @@ def _with_check(task: str, check: str) -> str:
 
 
 def _must_haves_node(must_haves: MustHaves) -> Node:
-    artifacts: list[dict[str, Node]] = [
-        {
-            "path": artifact.path,
-            "provides": artifact.provides,
-            "min_lines": artifact.min_lines,
-            "exports": artifact.exports,
-            "contains": artifact.contains,
-        }
-        for artifact in must_haves.artifacts
-    ]
+    artifacts = [attrs.asdict(artifact, recurse=False) for artifact in must_haves.artifacts]
     links = [
         {"from": link.source, "to": link.target, "via": link.via, "pattern": link.pattern}
         for link in must_haves.key_links
@@ -280,34 +271,27 @@ def _tasks(plan: Plan) -> str:
     """Return the plan's tasks as elements; those of a test-driven cycle as the one that they come from."""
     parts = list(parts_of(plan.tasks))
     if plan.type == "tdd" and parts and all(len(part) == 3 for part in parts):
-        return "\n\n".join(_render_feature(feature_of(part[0], part[1])) for part in parts)
-    found = [
-        _render_task(part[0], number) if len(part) == 1 else _render_cycle(part[0], part[1], number)
-        for number, part in enumerate(parts, start=1)
-    ]
+        # GSD has no check here, only in <verification>; this one can be read and replaced without doubt.
+        return "\n\n".join(_render_task("feature", feature_of(part[0], part[1]), 0) for part in parts)
+    found = [_render_part(part, number) for number, part in enumerate(parts, start=1)]
     return "\n\n".join(["<tasks>", *found, "</tasks>"])
 
 
-def _render_feature(feature: Task) -> str:
-    # GSD has no check here, only in <verification>; this one can be read and replaced without doubt.
-    parts = _task_parts(feature, 0)
-    return "\n".join(["<feature>", *(f"  {line}" for line in parts), "</feature>"])
-
-
-def _render_cycle(red: Task, green: Task, number: int) -> str:
-    feature = feature_of(red, green)
+def _render_part(part: tuple[Task, ...], number: int) -> str:
+    if len(part) == 1:
+        gate = ' gate="blocking"' if part[0].type.startswith("checkpoint") else ""
+        return _render_task("task", part[0], number, f' type="{part[0].type}"{gate}')
+    feature, green = feature_of(part[0], part[1]), part[1]
     details = {name: text for name, text in feature.details.items() if name != "implementation"}
     # A task may say what it does in its behavior only.
     action = green.action if "implementation" in green.details else ""
     task = attrs.evolve(feature, action=action, details=details)
-    lines = ['<task type="auto" tdd="true">', *(f"  {line}" for line in _task_parts(task, number)), "</task>"]
-    return "\n".join(lines)
+    return _render_task("task", task, number, ' type="auto" tdd="true"')
 
 
-def _render_task(task: Task, number: int) -> str:
-    gate = ' gate="blocking"' if task.type.startswith("checkpoint") else ""
-    lines = [f'<task type="{task.type}"{gate}>', *(f"  {line}" for line in _task_parts(task, number))]
-    return "\n".join([*lines, "</task>"])
+def _render_task(name: str, task: Task, number: int, attributes: str = "") -> str:
+    lines = (f"  {line}" for line in _task_parts(task, number))
+    return "\n".join([f"<{name}{attributes}>", *lines, f"</{name}>"])
 
 
 def _task_parts(task: Task, number: int) -> Iterator[str]:

@@ -46,8 +46,7 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
     for requirement in _listed(text):
         phase, status = traced.get(requirement.id, ("", ""))
         default = "Complete" if requirement.done else "Pending"
-        traced_one = attrs.evolve(requirement, phase=phase, status=status or default)
-        found.setdefault(requirement.id, traced_one)
+        found.setdefault(requirement.id, attrs.evolve(requirement, phase=phase, status=status or default))
     return tuple(found.values())
 
 

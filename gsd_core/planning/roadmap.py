@@ -433,8 +433,7 @@ class _Parser:
         for version in [] if self.details else _ARCHIVE_LINK.findall(line):
             known = [one.version for one in (*self.roadmap.listed, *self.roadmap.milestones)]
             if same_version(version, known) not in known:
-                named = Milestone(version=version, name="", shipped=False, running=False)
-                self.roadmap.listed.append(named)
+                self.roadmap.listed.append(Milestone(version=version, name="", shipped=False, running=False))
         self._check_size(at)
 
     def _read_tag(self, at: int, line: str) -> None:

@@ -147,14 +147,19 @@ def _with_section(text: str, phase: str) -> tuple[str, Section]:
     if entry.text:
         new.append(f"**Goal**: {inline(entry.text)}")
     new.append("**Plans**: TBD")
-    before = [""] if at and lines[at - 1].strip() else []
-    after = [""] if at < len(lines) and lines[at].strip() else []
-    lines.insert(at, [*before, *new, *after])
+    lines.insert(at, spaced(lines, at, new))
     text = str(lines)
     section = _section(parse_roadmap(text), phase)
     if section is None:
         raise _unknown_phase(phase)
     return text, section
+
+
+def spaced(lines: Lines, at: int, new: list[str]) -> list[str]:
+    """Return *new* lines for the position *at* with the blank lines that keep them apart from others."""
+    before = [""] if at and lines[at - 1].strip() else []
+    after = [""] if at < len(lines) and lines[at].strip() else []
+    return [*before, *new, *after]
 
 
 def place_for_section(roadmap: Roadmap, entry: Entry) -> tuple[int, int]:

@@ -40,7 +40,7 @@ from .roadmap import (
     parse_roadmap,
     phase_section,
 )
-from .roadmap_edit import place_for_section
+from .roadmap_edit import place_for_section, spaced
 
 _ORDER = re.compile(rf"(?<=[ :]){TOKEN}(?:\s*(?:→|->)\s*{TOKEN})+\s*$")
 
@@ -64,8 +64,7 @@ def next_number(roadmap: Roadmap, preferred: str, on_disk: Iterable[str]) -> str
 
 def decimal_after(roadmap: Roadmap, preferred: str, after: str, on_disk: Iterable[str]) -> str:
     """Return the number of a phase inserted after phase *after*: ``2.1``, or ``2.2`` if that is in use."""
-    phases = _phases_in_progress(roadmap, preferred)
-    _named(phases, after)
+    _named(_phases_in_progress(roadmap, preferred), after)
     if not is_plain(after):
         raise PlanningError(f"no phase can be inserted after {after!r}", path=PATH, line=1, hint="add one")
     used = [mention.number for mention in roadmap.mentions()] + [*on_disk]
@@ -108,9 +107,8 @@ def add_phase(text: str, new: PlannedPhase, preferred: str = "") -> str:
         inserts.append((row + 1, [_row_line(lines, row, new)]))
     if any(not section.shipped for section in roadmap.sections) or not inserts:
         at, level = _place(roadmap, lines, before or siblings, new)
-        nothing = "Nothing (first phase)"
-        section = [*phase_section(new, level=level, code=nearest.code, nothing=nothing)]
-        inserts.append((at, _spaced(lines, at, section)))
+        section = [*phase_section(new, level=level, code=nearest.code, nothing="Nothing (first phase)")]
+        inserts.append((at, spaced(lines, at, section)))
     _extend_order(lines, nearest.number, new.number)
     for at, added in sorted(inserts, key=lambda one: -one[0]):
         lines.insert(at, added)
@@ -146,9 +144,8 @@ def _place(roadmap: Roadmap, lines: Lines, before: Sequence[Mention], new: Plann
             heading = lines[section.line].lstrip()
             end = _end_of_phase(roadmap, lines, section)
             return lines.before_blank(section.line + 1, end), len(heading) - len(heading.lstrip("#"))
-    last = before[-1]
-    milestone = last.milestone
-    entry = Entry(line=last.line, number=new.number, name="", text="", ticked=False, milestone=milestone)
+    line, milestone = before[-1].line, before[-1].milestone
+    entry = Entry(line=line, number=new.number, name="", text="", ticked=False, milestone=milestone)
     return place_for_section(roadmap, entry)
 
 
@@ -219,12 +216,6 @@ def _row_line(lines: Lines, at: int, new: PlannedPhase) -> str:
             value = "-"
         row = set_cell(row, index, value)
     return row
-
-
-def _spaced(lines: Lines, at: int, new: list[str]) -> list[str]:
-    before = [""] if at and lines[at - 1].strip() else []
-    after = [""] if at < len(lines) and lines[at].strip() else []
-    return [*before, *new, *after]
 
 
 def _extend_order(lines: Lines, after: str, number: str) -> None:

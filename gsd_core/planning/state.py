@@ -193,19 +193,15 @@ def renumber_position(text: str, was: Sequence[str], now: Sequence[str], change:
         elif match := _CURRENT.match(lines[at]):
             if match[1][0] == "P" and not start <= at < end:
                 continue  # a line of prose
-            number = _moved(match[2], change)
-            total = match[4]
+            number, total, normal = match[2], match[4], normal_phase(match[2])
+            if normal in change.numbers:
+                number = like(number, change.of(normal))
             if match[3] and total:
                 total = str(
                     _total(int(total), number, (len(was), last_number(was)), (len(now), last_number(now)))
                 )
             lines[at] = f"{match[1]}{number}{match[3] or ''}{total}{match[5]}"
     return str(lines)
-
-
-def _moved(number: str, change: Renumbering) -> str:
-    normal = normal_phase(number)
-    return like(number, change.of(normal)) if normal in change.numbers else number
 
 
 def _plain(change: SetPosition) -> dict[str, Field]:
@@ -308,8 +304,7 @@ def _progress(old: str, change: SetPosition) -> str:
         return f"[{_bar(change.percent)}] {change.percent}%"
     bar, percent = match["bar"] or match["bare"] or "", change.percent
     if bar:
-        drawn = _bar(percent, bar)
-        bar = old[match.start() : match.start("percent")].replace(bar, drawn, 1)
+        bar = old[match.start() : match.start("percent")].replace(bar, _bar(percent, bar), 1)
     rest = _COUNT.sub(lambda count: _counts(count, change), old[match.end() :])
     return f"{old[: match.start()]}{bar}{percent}%{rest}"
 

@@ -150,11 +150,8 @@ def flaws(phases: Iterable[PhaseView]) -> tuple[str, ...]:
             found += [plan.unreadable] if plan.unreadable else []
             joins = "; lists are joined, and of other values the last counts"
             found += [f"{flaw}{joins}" if "duplicate key" in flaw else flaw for flaw in plan.flaws]
-        found += (
-            [f"{flaw}; the phase counts as not verified" for flaw in phase.verdict.flaws]
-            if phase.verdict
-            else []
-        )
+        unclear = phase.verdict.flaws if phase.verdict else ()
+        found += [f"{flaw}; the phase counts as not verified" for flaw in unclear]
     return tuple(found)
 
 
@@ -211,8 +208,7 @@ def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
     index = parse_roadmap(documents.get("ROADMAP.md", ""))
     known = [one.version for one in (*index.milestones, *index.folded, *index.listed)]
     archives = dict(_archived_roadmaps(root, base, known))
-    evidence = _evidence(root, documents, archives.values())
-    standing = index.standing(evidence)
+    standing = index.standing(_evidence(root, documents, archives.values()))
     roadmap, text, path = index, documents.get("ROADMAP.md", ""), ""
     running = standing.running.version if standing.running else ""
     archive = archives.pop(running, None)  # there can be an early copy of a roadmap in progress

@@ -150,7 +150,11 @@ def list_in_state(text: str, todos: Sequence[Todo]) -> str:
         return text
     start, end = section
     end_of_text = lines.before_blank(start, end)
-    kept = [lines[at] for at in range(start, end_of_text) if not _is_ours(lines[at])]
+    kept = [
+        lines[at]
+        for at in range(start, end_of_text)
+        if not (_OURS.match(lines[at]) or _NOTHING.match(lines[at].strip()))
+    ]
     while kept and not kept[0].strip():
         kept.pop(0)
     while kept and not kept[-1].strip():
@@ -161,10 +165,6 @@ def list_in_state(text: str, todos: Sequence[Todo]) -> str:
     carriage = "\r" if lines.lines[0].endswith("\r") else ""
     lines.lines[start:end_of_text] = [line + carriage for line in ["", *body, *after]]
     return str(lines)
-
-
-def _is_ours(line: str) -> bool:
-    return bool(_OURS.match(line) or _NOTHING.match(line.strip()))
 
 
 def _bullet(todo: Todo) -> str:

@@ -156,9 +156,8 @@ def recorded_results(results: MustHaveResults) -> dict[str, RecordedResult]:
     }
     for evidence in results.report.evidence:
         status: MustHaveStatus = "holds" if evidence.holds else "fails"
-        found.setdefault(
-            evidence.about, RecordedResult(about=evidence.about, status=status, proof=evidence.proof)
-        )
+        about = evidence.about
+        found.setdefault(about, RecordedResult(about=about, status=status, proof=evidence.proof))
     for gap in results.report.gaps:
         known = found.get(gap.key)
         if known is None or known.status == "holds":
@@ -198,22 +197,15 @@ def parse_results(text: str) -> dict[str, RecordedResult]:
             columns = {name.lower(): at for at, name in enumerate(row)}
         elif columns.get("status", len(row)) < len(row) and set(row[0]) - set("-: "):
             at = next((columns[n] for n in ("evidence", "details", "blocking issue") if n in columns), -1)
-            ids = _ID_SEPARATOR.split(row[0].strip("*` "))
+            ids, label = _ID_SEPARATOR.split(row[0].strip("*` ")), row[columns["status"]].lower()
+            statuses: list[MustHaveStatus] = [status for word, status in _LABELS if word in label]
             result = RecordedResult(
                 about=ids[0],
-                status=_status_of_label(row[columns["status"]]),
+                status=statuses[0] if statuses else "fails",
                 proof=row[at] if 0 <= at < len(row) else "",
             )
             found |= dict.fromkeys(ids, result)
     return found
-
-
-def _status_of_label(label: str) -> MustHaveStatus:
-    words = label.lower()
-    for word, status in _LABELS:
-        if word in words:
-            return status
-    return "fails"
 
 
 def phase_of_requirement(requirement: Requirement, phases: Sequence[PhaseView]) -> PhaseView | None:

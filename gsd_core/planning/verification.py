@@ -317,17 +317,9 @@ def _cut(text: str, characters: int) -> str:
 
 
 def _gap_node(gap: Gap) -> dict[str, Node]:
-    values: dict[str, Node] = {
-        "truth": gap.truth,
-        "status": gap.status,
-        "reason": gap.reason,
-        "artifacts": [{"path": bad.path, "issue": bad.issue} for bad in gap.artifacts],
-        "missing": gap.missing,
-        "evidence": gap.evidence,
-        "about": gap.about,
-        "found_by": gap.found_by,
-    }
-    return {key: value for key, value in values.items() if value or key == "reason"}
+    values: dict[str, Node] = attrs.asdict(gap)
+    keys = ["truth", "status", "reason", "artifacts", "missing", "evidence", "about", "found_by"]
+    return {key: values[key] for key in keys if values[key] or key == "reason"}
 
 
 def _human_check_node(check: HumanCheck, limit: int) -> dict[str, Node]:
@@ -352,8 +344,7 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
         yield "### Requirements\n\n" + _table(("Requirement", "Text", "Status", "Evidence"), rows)
     if results.artifacts:
         artifacts = [_row(result, _ARTIFACT_LABELS, _details(result)) for result in results.artifacts]
-        head = ("Artifact", "Expected", "Status", "Details")
-        yield "### Required Artifacts\n\n" + _table(head, artifacts)
+        yield "### Required Artifacts\n\n" + _table(("Artifact", "Expected", "Status", "Details"), artifacts)
     if results.links:
         links = [_link_row(result) for result in results.links]
         yield "### Key Link Verification\n\n" + _table(("From", "To", "Via", "Status", "Details"), links)

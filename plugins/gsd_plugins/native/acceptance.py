@@ -75,8 +75,7 @@ async def ask_person(
     for (index, checks), answer in zip(groups.items(), answers, strict=True):
         tests[index] = _tested(tests[index], answer)
         for check in checks:
-            reason = f"{answer.words} ({severity_of(answer.text)})"
-            answered = with_answer(answered, check, answer, reason)
+            answered = with_answer(answered, check, answer, f"{answer.words} ({severity_of(answer.text)})")
     text = render_uat(step, phase, attrs.evolve(file, tests=tuple(tests)))
     return answered, (FileWrite(path=path, text=text),)
 

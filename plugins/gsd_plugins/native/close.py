@@ -76,12 +76,11 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     left = items_of(found, step)
     await confirm(step, host, found, left)
     about = shipped(planning, step.project, date_of(step))
-    moved, removed = tuple(_moves(step, about)), tuple(_removed(step))
     return StepResult(
         subject=f"chore: complete milestone {about.label}",
         files=tuple(_files(step, about, found, left)),
-        moved=moved,
-        removed=removed,
+        moved=tuple(_moves(step, about)),
+        removed=tuple(_removed(step)),
         tag=_tag(step, about),
     )
 
@@ -98,7 +97,8 @@ async def confirm(step: StepRequest, host: StepHost, found: Audit, left: Sequenc
     Gaps that a person left open after the audit need no second answer. Raises ``Permanent`` if it is kept
     open.
     """
-    gaps = () if _accepted(step) else gaps_in_words(found)
+    is_accepted = read_audit(step.project, step.planning.milestone).text("gaps_accepted_by")
+    gaps = () if is_accepted and _is_current(step) else gaps_in_words(found)
     if not gaps and not left:
         return ""
     answer = (await host.ask(_inquiry(found.milestone, gaps, left)))[0]
@@ -137,12 +137,6 @@ def _check(step: StepRequest) -> None:
             f"{planning.milestone} is archived already, in {ARCHIVE}",
             hint="give the milestone in ROADMAP.md and STATE.md the next version",
         )
-
-
-def _accepted(step: StepRequest) -> bool:
-    """Whether a person left the gaps of the milestone, as it is now, open."""
-    head = read_audit(step.project, step.planning.milestone)
-    return bool(head.text("gaps_accepted_by")) and head.text("inputs") == inputs_digest(step.planning)
 
 
 def gaps_in_words(found: Audit) -> tuple[str, ...]:
@@ -203,8 +197,7 @@ def _is_current(step: StepRequest) -> bool:
 
 def _moves(step: StepRequest, about: Shipped) -> Iterator[FileMove]:
     if _is_current(step):
-        path = audit_path(about.version)
-        yield FileMove(path=path, target=f"{ARCHIVE}/{about.version}-MILESTONE-AUDIT.md")
+        yield FileMove(path=audit_path(about.version), target=f"{ARCHIVE}/{about.version}-MILESTONE-AUDIT.md")
     for phase in about.phases:
         if phase.directory.startswith(PHASES) and (step.project / phase.directory).is_dir():
             name = phase.directory.removeprefix(PHASES)

@@ -176,13 +176,12 @@ def _prompt(step: StepRequest, gaps: Sequence[Gap], known: Mapping[str, Diagnosi
     described: list[str] = []
     for gap in gaps:
         before = known.get(key_of(gap), Diagnosis())
-        causes = [*before.eliminated, before.root_cause]
         details = {
             "should be true": gap.truth,
             "reported": gap.reason,
             "evidence": gap.evidence,
             "missing": "; ".join(gap.missing),
-            "causes named before": "; ".join(filter(None, causes)),
+            "causes named before": "; ".join(filter(None, [*before.eliminated, before.root_cause])),
         }
         described += [
             f"- gap {key_of(gap)}",

@@ -236,8 +236,7 @@ def conventions_section(step: StepRequest) -> str:
 def handoff_section(step: StepRequest) -> str:
     """Return what a person or another tool wrote down when the work was paused, if it has not been used."""
     title = "Where the work was paused; take it into account where it concerns your task"
-    text = capped(step.planning.documents.get("HANDOFF", ""), HANDOFF_LIMIT)
-    return section(title, fence("handoff", text))
+    return section(title, fence("handoff", capped(step.planning.documents.get("HANDOFF", ""), HANDOFF_LIMIT)))
 
 
 def codebase_section(step: StepRequest, *, brief: bool = False) -> str:

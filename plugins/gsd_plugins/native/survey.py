@@ -65,8 +65,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             found = [each for one in answer.documents for each in _problems(step, facts, one.name, one.text)]
             return found[:MAX_COMPLAINTS]
 
-        accept = acceptance(DocumentsAnswer, problems)
-        result = await host.run_agent(area, _task(step, facts, names), accept)
+        result = await host.run_agent(area, _task(step, facts, names), acceptance(DocumentsAnswer, problems))
         texts = {one.name: one.text for one in parse_answer(DocumentsAnswer, result.value).documents}
         files += [
             FileWrite(path=f"{FOLDER}/{name}", text=render_codebase(name, texts[name], date_of(step)))

@@ -6,6 +6,7 @@ Both are sections of SUMMARY.md, so that they hold whatever the settings say by 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import attrs
 
@@ -24,7 +25,9 @@ def with_unfinished(phase: PhaseView, report: GapReport) -> GapReport:
     gaps, human = list(report.gaps), list(report.human)
     known = {gap.key for gap in gaps} | {check.about for check in human}
     for plan in executed_plans(phase):
-        text = _summary(phase, plan)
+        text = ""
+        with suppress(PlanningError):
+            text = read_text(phase.project, plan.summary)
         tasks = {task.number: task for task in plan.tasks}
         for number in tasks_listed(text, UNDONE):
             gap = _gap(plan, tasks[number]) if number in tasks else None
@@ -35,13 +38,6 @@ def with_unfinished(phase: PhaseView, report: GapReport) -> GapReport:
         checks += [check for task in plan.tasks for check in _human_checks(plan, task)]
         human += [check for check in checks if check.about not in known]
     return attrs.evolve(report, gaps=tuple(gaps), human=tuple(human))
-
-
-def _summary(phase: PhaseView, plan: Plan) -> str:
-    try:
-        return read_text(phase.project, plan.summary)
-    except PlanningError:
-        return ""
 
 
 def _gap(plan: Plan, task: Task) -> Gap:

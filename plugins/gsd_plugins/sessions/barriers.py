@@ -86,8 +86,7 @@ def work_of(arguments: Sequence[str]) -> Work:
     # A number after an option may be its value, so one that is not comes first.
     numbers = [(bool(i and rest[i - 1].startswith("-")), i) for i, w in enumerate(rest) if PHASE.fullmatch(w)]
     gaps = verb == "plan" and "--gaps" in rest
-    phase = normal_phase(rest[min(numbers)[1]]) if numbers else ""
-    return Work(does=verb, range=phase, gaps=gaps)
+    return Work(does=verb, range=normal_phase(rest[min(numbers)[1]]) if numbers else "", gaps=gaps)
 
 
 def phases_of(project: Path) -> Mapping[str, PhaseFacts]:
@@ -115,23 +114,16 @@ def gate_of(row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts], p
     """Return what *row* waits for, given the *others* of its project that have not ended; empty: nothing."""
     work = work_of(row.session.command)
     if work.does == "plan":
-        return _plan_ahead(work, phases, plan_ahead)
+        before = [number for number in phases if phase_order(number) < phase_order(work.range or "0")]
+        waiting = [number for number in before if phases[number].planned and not phases[number].verified]
+        limit = f"({len(waiting)} are planned ahead, sessions.plan_ahead = {plan_ahead})"
+        return f"phase {waiting[0]} to be verified {limit}" if len(waiting) > plan_ahead else ""
     for other in _providers(row, others, phases):
         if not _waits_in_turn(other, row, others, phases):
             provided = _provided(work, work_of(other.session.command), phases)
             phase = min(provided, key=phase_order)
             return f"session {other.session.id}, which is to {provided[phase]} phase {phase}"
     return ""
-
-
-def _plan_ahead(work: Work, phases: Mapping[str, PhaseFacts], limit: int) -> str:
-    before = [number for number in phases if phase_order(number) < phase_order(work.range or "0")]
-    waiting = [number for number in before if phases[number].planned and not phases[number].verified]
-    if len(waiting) <= limit:
-        return ""
-    return (
-        f"phase {waiting[0]} to be verified ({len(waiting)} are planned ahead, sessions.plan_ahead = {limit})"
-    )
 
 
 def _providers(row: Row, others: Sequence[Row], phases: Mapping[str, PhaseFacts]) -> list[Row]:

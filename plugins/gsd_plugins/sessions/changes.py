@@ -80,9 +80,8 @@ class Changes:
         for session, event, output in found:
             last = self._last.get(session.id)
             self._last[session.id] = session
-            number = self.number + 1
             self._entries.append(
-                Change(number=number, session=session, before=last, event=event, output=output)
+                Change(number=self.number + 1, session=session, before=last, event=event, output=output)
             )
         if self.number == before:
             return

@@ -91,8 +91,7 @@ def logs(session: str, follow: bool, cursor: int, since: str, plain: bool) -> No
 
         if cursor:
             raise click.UsageError("--since and --cursor cannot be combined")
-        folder = output_folder(_own(session))
-        cursor = cursor_at(folder, parse_since(since, datetime.now(UTC)))
+        cursor = cursor_at(output_folder(_own(session)), parse_since(since, datetime.now(UTC)))
     chunks = _chunks(session, cursor, follow=follow)
     if plain:
         for text in _plain(chunks):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -155,20 +155,19 @@ class Harness(Polled):
     async def send(self, session: str, data: bytes) -> None:
         """Send keys to the session's terminal."""
 
-        def send() -> None:
-            with host.Control(session) as control:
-                control.send(data)
-
-        await asyncio.to_thread(send)
+        await self._steer(session, lambda control: control.send(data))
 
     async def resize(self, session: str, columns: int, rows: int) -> None:
         """Set the size of the session's terminal."""
 
-        def resize() -> None:
-            with host.Control(session) as control:
-                control.resize(columns, rows)
+        await self._steer(session, lambda control: control.resize(columns, rows))
 
-        await asyncio.to_thread(resize)
+    async def _steer(self, session: str, order: Callable[[host.Control], None]) -> None:
+        def steer() -> None:
+            with host.Control(session) as control:
+                order(control)
+
+        await asyncio.to_thread(steer)
 
     # Following
 

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,7 +54,9 @@ def start_session(request: SessionRequest, settings: SessionsSettings) -> Sessio
             remove_old(registry, timedelta(days=settings.keep_days))
         project = request.project.resolve()
         if request.not_yet:
-            _check_possible(registry, request, project)
+            others = [row for row in registry.all(("idle", *ACTIVE)) if row.session.project == project]
+            if not will_be_possible(request.arguments, others, phases_of(project)):
+                raise UserError(request.not_yet, hint=request.hint)
         session = registry.add(project=project, folder=request.folder.absolute(), command=request.arguments)
         _start_runner(registry, session.id, settings)
         latest = time.monotonic() + START_SECONDS
@@ -75,13 +76,6 @@ def settle(registry: Registry, settings: SessionsSettings) -> None:
             with suppress(UserError):
                 refuse_agents("start a session")
                 _start_runner(registry, row.session.id, settings)
-
-
-def _check_possible(registry: Registry, request: SessionRequest, project: Path) -> None:
-    """Raise ``UserError`` unless sessions of the project are going to do what is missing."""
-    others = [row for row in registry.all(("idle", *ACTIVE)) if row.session.project == project]
-    if not will_be_possible(request.arguments, others, phases_of(project)):
-        raise UserError(request.not_yet, hint=request.hint)
 
 
 def _start_runner(registry: Registry, session: str, settings: SessionsSettings) -> None:
@@ -182,11 +176,7 @@ def remove_old(registry: Registry, age: timedelta) -> None:
         for session in old:
             registry.remove(session)
     known = {row.session.id for row in rows}
-    _remove_output([*old, *(name for name in registry.stored() if name not in known)], limit)
-
-
-def _remove_output(sessions: Iterable[str], limit: datetime) -> None:
-    for session in sessions:
+    for session in (*old, *(name for name in registry.stored() if name not in known)):
         folder = output_folder(session)
         with suppress(OSError):
             latest = max(entry.stat().st_mtime for entry in (folder, *folder.iterdir()))

@@ -58,7 +58,9 @@ class OutputWriter:
             if self._file < 0 or self._end - self._start >= self.segment_bytes:
                 self._next_file()
             if time.monotonic() - self._stamped > STAMP_SECONDS:
-                self._stamp()
+                self._stamped = time.monotonic()
+                with suppress(OSError), (self.folder / TIMES).open("ab") as file:
+                    file.write(b"%d %d\n" % (time.time(), self._end))
             room = self.segment_bytes - (self._end - self._start)
             written = os.write(self._file, data[:room])
             self._end += written
@@ -69,11 +71,6 @@ class OutputWriter:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-    def _stamp(self) -> None:
-        self._stamped = time.monotonic()
-        with suppress(OSError), (self.folder / TIMES).open("ab") as file:
-            file.write(b"%d %d\n" % (time.time(), self._end))
 
     def _next_file(self) -> None:
         self.close()

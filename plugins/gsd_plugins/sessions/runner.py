@@ -154,24 +154,14 @@ class Runner:
                     version, checked = registry.version(), time.monotonic() if due else checked
                     if due:
                         settle_lost(registry)
-                    why = self._try_to_start()
+                    why = gate(registry, self.row.read(), self.settings.plan_ahead)
+                    why = why or take_slot(registry, self.row.session, self.settings.slots)
                     if not why:
                         return True
-                    self._say(f"waits for {why}")
+                    if self.row.read().session.reason != f"waits for {why}":
+                        self.row.save(reason=f"waits for {why}")
             if self._wakeup.wait(QUEUE_SECONDS):
-                self._stop()
-
-    def _try_to_start(self) -> str:
-        registry, row = self.row.registry, self.row.read()
-        waits = gate(registry, row, self.settings.plan_ahead)
-        return waits or take_slot(registry, self.row.session, self.settings.slots)
-
-    def _say(self, reason: str) -> None:
-        if self.row.read().session.reason != reason:
-            self.row.save(reason=reason)
-
-    def _stop(self) -> None:
-        self.row.save(stop=1)
+                self.row.save(stop=1)
 
     def _is_stopped(self, reason: str) -> bool:
         """Return whether the session, which has no process, is to stop; then its end is recorded."""
@@ -243,7 +233,7 @@ class Runner:
                         self.row.save(state="idle", checkpoint="", reason="")
                         return True
                 if self._wakeup.wait(ANSWER_SECONDS):
-                    self._stop()
+                    self.row.save(stop=1)
             return False
 
     def _record_end(self, status: int, lost_output: str) -> None:

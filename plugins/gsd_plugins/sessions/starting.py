@@ -13,6 +13,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gsd_core import CommandOptions, Session, UserError, own_command, settings_of, slug, state_folder
@@ -111,7 +112,5 @@ def _remove_old_ideas(folder: Path, sessions: Iterable[Session]) -> None:
     for path in folder.glob("*/*"):
         if str(path) not in needed and path.stat().st_mtime < time.time() - KEEP_SECONDS:
             path.unlink(missing_ok=True)
-            try:
+            with suppress(OSError):
                 path.parent.rmdir()
-            except OSError:
-                continue

@@ -23,7 +23,8 @@ def record_event(session: str, event: Event) -> None:
     # While the registry cannot be used, the run is worth more than its row.
     with suppress(UserError), Registry() as registry:
         row = registry.get(session)
-        if not _is_own(row):
+        # The runner stores the id of its child a moment after the child has begun.
+        if os.getpid() != row.session.pid and os.getppid() != row.runner:
             return
         _note(event, row)
         with registry.transaction():
@@ -36,11 +37,6 @@ def record_event(session: str, event: Event) -> None:
             first = next(iter(_open), "")
             state = "waiting_checkpoint" if first else "running"
             registry.update(session, state=state, checkpoint=first, run=event.run)
-
-
-def _is_own(row: Row) -> bool:
-    # The runner stores the id of its child a moment after the child has begun.
-    return os.getpid() == row.session.pid or os.getppid() == row.runner
 
 
 def _note(event: Event, row: Row) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -51,7 +51,9 @@ def page_of_run(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
     """Serve a page about the run, if it was asked for."""
     chosen = settings_of(WebSettings)
     if chosen.enabled and not run.watching:
-        yield _serving(run, chosen.port)
+        from .one_run import serve_run
+
+        yield serve_run(run, chosen.port)
 
 
 @implements(gsd_links)
@@ -65,11 +67,3 @@ def links_to_pages(notice: Notice) -> Iterable[str]:
         if pid == os.getpid() or session:
             run = "run" if pid == os.getpid() else session
             yield f"{page}/#/q/{notice.question}" if notice.question else f"{page}/#/s/{run}"
-
-
-@asynccontextmanager
-async def _serving(run: RunInfo, port: int) -> AsyncGenerator[None]:
-    from .one_run import serve_run
-
-    async with serve_run(run, port):
-        yield

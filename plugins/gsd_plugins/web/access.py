@@ -99,16 +99,6 @@ def is_any_address(host: str) -> bool:
         return not host
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens on *host*."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 def write_token_file(tokens: Tokens, url: str, port: int) -> Path:
     """Write the tokens where only this user can read them, and return the path.
 

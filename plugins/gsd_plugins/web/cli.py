@@ -65,7 +65,6 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    slots = settings_of(SessionsSettings).slots
     async with (
         harness() as source,
         serving(
@@ -73,7 +72,7 @@ async def _serve(
             host=host,
             port=port,
             public_urls=public_urls,
-            slots=slots,
+            slots=settings_of(SessionsSettings).slots,
             keep_token=keep_token,
         ) as running,
     ):

@@ -52,9 +52,7 @@ def refused_by(error: GsdError) -> Refused:
     match error:
         case NotFound():
             status = 404
-        case Conflict() | PlanningError():
-            status = 409
-        case UserError():
+        case UserError() if not isinstance(error, Conflict | PlanningError):
             status = 400
         case _:
             status = 409

@@ -100,13 +100,8 @@ class Feed:
             self._entries.clear()
             self._first = found[0].number
         for change in found:
-            self._entries.append(
-                Entry(
-                    change.number,
-                    change.session.id,
-                    encode(change.number, change.session, change.event),
-                )
-            )
+            text = encode(change.number, change.session, change.event)
+            self._entries.append(Entry(change.number, change.session.id, text))
             # A session that has ended counts as one byte more, so that its readers look once again.
             self._outputs[change.session.id] = change.output + change.session.has_ended
         if found:
@@ -182,7 +177,7 @@ def event_json(event: Event) -> dict[str, object]:
     """Return an event as JSON data, without control characters; secrets were redacted when it was read."""
     from .text import clean, visible
 
-    found: dict[str, object] = {
+    return {
         "seq": event.seq,
         "name": event.name,
         "at": event.at.isoformat(),
@@ -191,4 +186,3 @@ def event_json(event: Event) -> dict[str, object]:
         # A journal can come from elsewhere: that a run sanitizes what it records is no promise of it.
         "data": clean(event.data, visible),
     }
-    return found

@@ -31,7 +31,7 @@ KEEP_SECONDS = 30.0
 class PluginList:
     """Reads the list of this installation's plugins once."""
 
-    _task: asyncio.Task[list[Any]] | None = attrs.field(default=None, init=False)
+    _task: asyncio.Task[dict[str, Any]] | None = attrs.field(default=None, init=False)
 
     async def prefetch(self) -> None:
         """Read the list soon, so that the first page that shows it need not wait."""
@@ -43,20 +43,16 @@ class PluginList:
     async def get(self) -> Sequence[Any]:
         """Return the list; raise :class:`Refused` if it cannot be read."""
         if self._task is None or (self._task.done() and self._task.exception()):
-            self._task = asyncio.create_task(_read(), name="plugins")
+            self._task = asyncio.create_task(_printed(["plugins"]), name="plugins")
         # Others may wait for it too.
-        return await asyncio.shield(self._task)
+        found: list[Any] = (await asyncio.shield(self._task))["plugins"]
+        return found
 
     async def aclose(self) -> None:
         """End the process, if it runs."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-
-
-async def _read() -> list[Any]:
-    found: list[Any] = (await _printed(["plugins"]))["plugins"]
-    return found
 
 
 async def _printed(words: Sequence[str]) -> dict[str, Any]:

@@ -20,19 +20,15 @@ MAX_EVENTS = 5000
 
 async def list_phases(site: Site, request: Request) -> Response:
     """Return the phases of the milestone, with steps and plans."""
-    session = request.path_params["session"]
-    is_running = await _is_running(site, session)
-    details = await _details(site, request)
-    return await answer(await details.phases(is_running=is_running))
+    is_running = await _is_running(site, request)
+    return await answer(await (await _details(site, request)).phases(is_running=is_running))
 
 
 async def show_phase(site: Site, request: Request) -> Response:
     """Return one phase: context, plans, summaries, verification, evidence, commits."""
-    session = request.path_params["session"]
-    is_running = await _is_running(site, session)
-    number = request.path_params["phase"]
+    is_running = await _is_running(site, request)
     details = await _details(site, request)
-    return await answer(await details.phase(number, is_running=is_running))
+    return await answer(await details.phase(request.path_params["phase"], is_running=is_running))
 
 
 async def _details(site: Site, request: Request) -> ProjectDetails:
@@ -41,8 +37,8 @@ async def _details(site: Site, request: Request) -> ProjectDetails:
     return site.details(session)
 
 
-async def _is_running(site: Site, session: str) -> bool:
-    return (await site.source.status(session))["owner"] is not None
+async def _is_running(site: Site, request: Request) -> bool:
+    return (await site.source.status(request.path_params["session"]))["owner"] is not None
 
 
 async def list_requirements(site: Site, request: Request) -> Response:
@@ -100,8 +96,7 @@ async def list_questions(site: Site, request: Request) -> Response:
 
 async def list_panels(site: Site, request: Request) -> Response:
     """Return what plugins show about the project, as gsd panels --json prints it; at most 30 seconds old."""
-    root = site.source.session(request.path_params["session"]).project
-    found = await site.panels.get(root)
+    found = await site.panels.get(site.source.session(request.path_params["session"]).project)
     return await answer({"panels": found["panels"], "failures": found["failures"]})
 
 

@@ -100,9 +100,8 @@ def components() -> dict[str, Schema]:
 
 
 def _server() -> dict[str, Schema]:
-    error = obj(code=enum(*CODES.values()), message=TEXT, hint=TEXT)
     return {
-        "Error": obj(error=error),
+        "Error": obj(error=obj(code=enum(*CODES.values()), message=TEXT, hint=TEXT)),
         "Scope": SCOPE,
         "ServerInfo": obj(
             version=TEXT, epoch=TEXT, number=NUMBER, scope=ref("Scope"), slots=null(NUMBER), started_at=TIME

@@ -122,8 +122,7 @@ async def serving(
         if mcp and (app := _mcp(source)):
             site.mcp = app
             stack.push_async_callback(app.aclose)
-        path = write_token_file(tokens, url, number)
-        stack.callback(remove_token_file, path)
+        stack.callback(remove_token_file, write_token_file(tokens, url, number))
         task = asyncio.create_task(server.serve(sockets=[taken]), name="web server")
         task.add_done_callback(_report)
         stack.push_async_callback(_stop, site, server, task)

@@ -129,8 +129,7 @@ async def start_session(site: Site, request: Request) -> Response:
     if not project.is_absolute():
         raise Refused(400, "project: expected an absolute path")
     arguments = await asyncio.to_thread(_arguments, body, site.source.sessions())
-    session = await site.source.start(arguments, project)
-    return await answer({"session": session_json(session)}, 201)
+    return await answer({"session": session_json(await site.source.start(arguments, project))}, 201)
 
 
 def _arguments(body: Mapping[str, Any], sessions: Sequence[Session]) -> list[str]:

@@ -112,19 +112,15 @@ class SingleRun(Polled):
 
     async def _look(self) -> None:
         for event in await asyncio.to_thread(self.project.poll):
-            self._take(event)
-
-    def _take(self, event: Event) -> None:
-        if event.run == self.run:
-            note_questions(self._open, event)
-        self._publish(event)
-        checkpoint = next(iter(self._open), "")
-        if checkpoint != self._session.checkpoint:
-            state: SessionState = "waiting_checkpoint" if checkpoint else "running"
-            self._session = attrs.evolve(
-                self._session, state=state, checkpoint=checkpoint, updated=datetime.now(UTC)
-            )
-            self._publish(None)
+            if event.run == self.run:
+                note_questions(self._open, event)
+            self._publish(event)
+            checkpoint = next(iter(self._open), "")
+            if checkpoint != self._session.checkpoint:
+                state: SessionState = "waiting_checkpoint" if checkpoint else "running"
+                now = datetime.now(UTC)
+                self._session = attrs.evolve(self._session, state=state, checkpoint=checkpoint, updated=now)
+                self._publish(None)
 
     def _publish(self, event: Event | None) -> None:
         self._changes.publish([(self._session, event, 0)])

@@ -156,8 +156,7 @@ class Connection:
         self._publisher = asyncio.create_task(self._publish())
         self._printed.pop((session, False), None)
         if about.get("output") is True and session != EVERYTHING:
-            cursor = _number_in(about, "cursor", -OUTPUT_BYTES)
-            self._printed[session, False] = Printed(cursor=cursor)
+            self._printed[session, False] = Printed(cursor=_number_in(about, "cursor", -OUTPUT_BYTES))
 
     async def _unsubscribe(self, about: Mapping[str, Any]) -> None:
         session = self._session_in(about, may_be_all=True)

@@ -113,8 +113,7 @@ def _project_routes() -> Iterator[Route]:
     yield _get("events", f"{SESSION}/events", project_api.list_events, ref("EventPage"), *events)
     by = Parameter(name="by", schema=enum("phase", "step", "model", "day"), about="how to group the calls")
     yield _get("cost", f"{SESSION}/cost", project_api.show_cost, ref("CostReport"), by)
-    asked = ref("RunQuestions")
-    yield _get("session-questions", f"{SESSION}/questions", project_api.list_questions, asked)
+    yield _get("session-questions", f"{SESSION}/questions", project_api.list_questions, ref("RunQuestions"))
     yield _get("panels", f"{SESSION}/panels", project_api.list_panels, ref("PanelList"))
 
 
