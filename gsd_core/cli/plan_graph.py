@@ -17,8 +17,24 @@ if TYPE_CHECKING:
     from gsd_core.planning.model import PhaseView
     from gsd_core.views.plan_graph import Node, PlanGraph
 
-SIGNS = {"done": "✓", "running": "▸", "failed": "✗", "skipped": "-", "parked": "?", "ready": "▹"}
-ASCII_SIGNS = {"done": "+", "running": ">", "failed": "x", "skipped": "-", "parked": "?", "ready": "o"}
+SIGNS = {
+    "done": "✓",
+    "running": "▸",
+    "failed": "✗",
+    "skipped": "-",
+    "parked": "?",
+    "ready": "▹",
+    "waiting": "·",
+}
+ASCII_SIGNS = {
+    "done": "+",
+    "running": ">",
+    "failed": "x",
+    "skipped": "-",
+    "parked": "?",
+    "ready": "o",
+    "waiting": ".",
+}
 STYLES = {"done": "green", "running": "cyan", "failed": "red", "skipped": "dim", "parked": "yellow"}
 WORDS = {"parked": "waits for an answer", "done": "", "waiting": ""}
 
@@ -73,7 +89,7 @@ def _lines(graph: PlanGraph, views: list[PhaseView]) -> Iterator[str | Text]:
 
 
 def _line(node: Node, signs: dict[str, str], width: int) -> Text:
-    line = Text(f"  {signs.get(node.state, signs['failed'] if node.state == 'interrupted' else '·')} ")
+    line = Text(f"  {signs.get(node.state, signs['failed'])} ")
     line.stylize(STYLES.get(node.state, "dim" if node.state == "waiting" else ""))
     unplanned = "" if node.state == "done" else "not planned"
     name = unplanned if node.id == node.phase else one_line(node.name, 50)

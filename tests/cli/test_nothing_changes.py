@@ -73,6 +73,7 @@ report -o ../absent/report.html
 report -o ../folder
 phases --workstream nope
 plans 99
+plan-graph 99
 gaps 99
 gaps 1 --only nope
 requirements more

@@ -47,6 +47,7 @@ READING: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "panels": ((),),
     "phases": ((), ("--all",)),
     "plans": (("3",), ("../../x",)),
+    "plan-graph": ((), ("3", "--mermaid")),
     "gaps": (("3", "--read-only"),),
     "requirements": ((),),
     "todo list": ((),),
