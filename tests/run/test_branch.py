@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,10 +87,12 @@ def test_a_finished_run_does_not_bind_the_next_one_to_its_branch(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_journal_without_a_branch_is_resumed_as_before(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gsd_core.run.last_run import LastRun
-
-    monkeypatch.setattr(LastRun, "branch", None)
+def test_a_journal_of_an_earlier_version_has_no_branch_and_is_resumed_as_before(root: Path) -> None:
+    with closing(sqlite3.connect(h.journal(root))) as database:
+        without = "UPDATE event SET data = json_remove(data, '$.branch') WHERE kind = 'run.opened'"
+        assert database.execute(without).rowcount == 1
+        database.execute("DROP TABLE kept")
+        database.commit()
     h.git(root, "switch", "-q", "-c", "other")
 
     assert h.do(h.request(root, h.one_phase())).outcome == "done"
