@@ -12,6 +12,7 @@ import filecmp
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -40,9 +41,8 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def slow(session: nox.Session) -> None:
     """Run the slow tests: the real Claude Code with a scripted model, and runs that are killed."""
-    # They wait for other processes a good part of their time, so three workers share two cores. The longest
-    # takes minutes: what the others have left over goes to whoever is free.
-    session.run(*PYTEST, "-n", "3", "--dist", "worksteal", "-m", "slow and not long", *session.posargs)
+    # The longest take minutes: what the others have left over goes to whoever is free.
+    session.run(*PYTEST, *WORKERS, "--dist", "worksteal", "-m", "slow and not long", *session.posargs)
 
 
 @nox.session
@@ -93,9 +93,13 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types with mypy and pyright."""
+    """Check types with mypy and pyright, at the same time: each uses one core."""
+    pyright = subprocess.Popen([sys.executable, "-m", "pyright"], stdout=subprocess.PIPE, text=True)
     session.run("python", "-m", "mypy")
-    session.run("python", "-m", "pyright")
+    output, _ = pyright.communicate()
+    session.log(output)
+    if pyright.returncode:
+        session.error("pyright found errors")
 
 
 @nox.session
