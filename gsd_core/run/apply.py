@@ -15,14 +15,7 @@ from gsd_core.codec import structure
 from gsd_core.errors import GsdError, Permanent, PlanningError
 from gsd_core.files import inode_below, kind_below, read_below
 from gsd_core.git import GitError
-from gsd_core.machine.facts import (
-    AttemptStarted,
-    LandingFailed,
-    StepCompleted,
-    StepFailed,
-    StepReturned,
-    TaskCommitted,
-)
+from gsd_core.machine.facts import LandingFailed, StepCompleted, StepFailed, StepReturned
 from gsd_core.model.ids import StepId, normal_phase
 from gsd_core.model.step import FileMove, StepResult
 from gsd_core.planning.changes import (
@@ -46,7 +39,7 @@ from gsd_core.sanitize import clip, safe_text
 from .runtime import Run
 from .snapshot import observe, plan_digests
 from .step import failure, resumable
-from .tasks import co_author, trailers
+from .tasks import co_author, take_over, trailers
 from .work import require_branch
 
 log = logging.getLogger(__name__)
@@ -82,7 +75,7 @@ async def apply_result(run: Run, step: str) -> None:
     returned = next(run.facts(StepReturned, after=record.result - 1)).data
     result = structure(returned.result, StepResult)
     try:
-        await _integrate(run, step)
+        await take_over(run, step)
         await _save_removed(run, step, result)
         written = _write(run, result)
         paths = await _paths_to_commit(run, step, written)
@@ -111,26 +104,6 @@ async def apply_result(run: Run, step: str) -> None:
         tag=None if not result.tag else result.tag.name if tagged else "",
     )
     run.record(completed, step=step, attempt=record.attempt)
-
-
-async def _integrate(run: Run, step: str) -> None:
-    """Take over the commits that an attempt made in another work tree, if the project does not have them.
-
-    Raises ``GitError`` if that needs a person: nothing in the project is changed then.
-    """
-    started = [*run.facts(AttemptStarted, step=step, after=run.step(step).base - 1)][-1:]
-    committed = [fact.data.commit for fact in run.facts(TaskCommitted, step=step) if fact.data.commit]
-    if not committed or not started or started[0].data.tree is None:
-        return
-    last, head = committed[-1], await run.git.head() or ""
-    if await run.git.is_ancestor(last, head):
-        return
-    if not await run.git.is_ancestor(head, last):
-        raise GitError(
-            f"while {step} worked in {started[0].data.tree}, the project got other commits",
-            hint=f"merge its work: git merge {last[:10]}; then resume",
-        )
-    await run.effects.fast_forward(last)
 
 
 def _write(run: Run, result: StepResult) -> list[str]:

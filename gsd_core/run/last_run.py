@@ -68,9 +68,9 @@ def read_last_run(journal: Journal, root: Path | None = None) -> LastRun:
             state, history, unkept = fold(state, batch), fold_history(history, batch), unkept + len(batch)
             for record in batch:
                 if record.kind == "agent.opened":
-                    opened.setdefault(call_id(record.step, record.data["key"]), record.seq)
+                    opened.setdefault(call_id(record.step, record.data.get("key", "")), record.seq)
                 elif record.kind == "agent.closed":
-                    opened.pop(call_id(record.step, record.data["key"]), None)
+                    opened.pop(call_id(record.step, record.data.get("key", "")), None)
         if opened:
             for note in journal.events(min(opened.values()), run=run, kinds=["agent.activity"]):
                 if note.seq > opened.get(call_id(note.step, note.data.get("key", "")), note.seq):

@@ -91,7 +91,7 @@ from .runtime import Run
 from .seal import Sealer
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
-from .tasks import commit_task, committed_tasks, made_plan, record_plan
+from .tasks import commit_task, committed_tasks, made_plan, record_plan, take_over
 from .timeouts import core_at_work, inactivity_of
 from .verification import detect, merge_gaps, run_in_checkout, with_committed_work, with_found_gaps
 from .work import (
@@ -229,7 +229,10 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
             step = attrs.evolve(step, tree=await _workspace(run, step, entered))
         except GsdError as exc:
             refused = exc
-        return await _attempt_in(await _at_tree(run, step), step, start, entered, refused)
+        there = await _at_tree(run, step)
+        # An earlier attempt may have worked in another tree.
+        await take_over(there, step.id)
+        return await _attempt_in(there, step, start, entered, refused)
 
 
 async def _attempt_in(

@@ -34,9 +34,9 @@ class Stopper:
     how to continue. *terminal* is the mode of the terminal before the run, if there is one: single keys are
     read without echo.
 
-    A thread reads the signals from a pipe, into which Python writes each one as it arrives. Python calls
-    handlers, the event loop's too, only between steps of the main thread, and several signals of one number
-    only once: a plugin that blocks the loop would delay the stop, for as long as its database computes.
+    A thread reads the signals from a pipe, into which Python writes each one as it arrives
+    (``signal.set_wakeup_fd``). Python calls handlers in the main thread only, and for several signals of one
+    number only once, so a plugin that blocks this thread, such as by a long query, would delay the stop.
     """
 
     mark: str
@@ -49,7 +49,7 @@ class Stopper:
     pipe: tuple[int, int] = field(factory=os.pipe)
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal that Python did not write into the pipe, because a plugin has named another one."""
+        """Handle a signal that is not in the pipe, because a plugin has set another wakeup descriptor."""
         other = signal.set_wakeup_fd(self.pipe[1])
         if other not in (self.pipe[1], -1):
             signal.set_wakeup_fd(other)

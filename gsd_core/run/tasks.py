@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from gsd_core.errors import GsdError
-from gsd_core.git import GitUnavailable
+from gsd_core.git import GitError, GitUnavailable
 from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.step import StepRequest, TaskCommit
@@ -141,6 +141,26 @@ async def commit_task(
     await run.sandbox.show_commits()
     _record(run, step, step.plan, task.number, done)
     return done
+
+
+async def take_over(run: Run, step: str) -> None:
+    """Bring commits of *step* that attempts made in other work trees into the run's own, if they are missing.
+
+    Raises ``GitError`` if a person has to merge one of them.
+    """
+    began = run.step(step).base - 1
+    if all(fact.data.tree is None for fact in run.facts(facts.AttemptStarted, step=step, after=began)):
+        return
+    for fact in run.facts(facts.TaskCommitted, step=step, after=began):
+        commit, head = fact.data.commit, await run.git.head() or ""
+        if not commit or await run.git.is_ancestor(commit, head):
+            continue
+        if not await run.git.is_ancestor(head, commit):
+            raise GitError(
+                f"task {fact.data.task} was committed in another work tree, and {run.tree} got other commits",
+                hint=f"merge its work there: git merge {commit[:10]}; then resume",
+            )
+        await run.effects.fast_forward(commit)
 
 
 async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:

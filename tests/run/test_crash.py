@@ -68,6 +68,11 @@ class CrashingEffects(Effects):
         super().write(path, text)
         self.fuse(f"after writing {path.name}")
 
+    async def fast_forward(self, commit: str) -> None:
+        self.fuse("before fast-forward")
+        await super().fast_forward(commit)
+        self.fuse("after fast-forward")
+
     def move(self, path: str, target: str) -> None:
         self.fuse(f"before moving {path}")
         super().move(path, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_tw
     last = h.facts(root, "task.committed")[-1].data["commit"]
 
     assert (end.outcome, end.exit != 0) == ("failed", True)
-    assert "the project got other commits" in end.reason
+    assert "got other commits" in end.reason
     assert h.git(root, "log", "-1", "--format=%s").strip() == "Add notes"
     h.git(root, "merge", "-q", "--no-edit", last)
     paid = len(agent.tasks)
@@ -122,6 +123,29 @@ def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_tw
     assert (root / "notes.txt").read_text() == "mine\n"
 
 
+@pytest.mark.parametrize("then", ["in place", "in a new tree"])
+def test_a_task_that_was_committed_in_a_tree_counts_only_where_its_commit_is(root: Path, then: str) -> None:
+    fuse = Fuse()
+    with pytest.raises(Crash):
+        h.do(with_crash(request(root, h.one_phase()), Fuse(limit=after_first_task(root.parent, fuse))))
+    [tree] = trees(root)
+    if then == "in a new tree":
+        shutil.rmtree(tree.removeprefix("worktree "))
+    again = request(root, h.one_phase(), new=False)
+    end = h.do(again if then == "in a new tree" else h.request(root, h.one_phase()))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    commits = [fact.data["commit"] for fact in h.facts(root, "task.committed")]
+    assert len(commits) == 2
+    assert {*commits} <= {*h.git(root, "log", "--format=%H").split()}
+
+
+def after_first_task(base: Path, fuse: Fuse) -> int:
+    """Return the number of the effect after which the first task is recorded as committed."""
+    h.do(with_crash(request(h.repository(base / "reference"), h.one_phase()), fuse))
+    return next(number for number, point in enumerate(fuse.points) if "task.committed" in point) + 1
+
+
 @pytest.mark.slow
 def test_a_crash_at_some_points_ends_with_each_task_committed_once(tmp_path: Path) -> None:
     fuse = Fuse()
@@ -129,8 +153,10 @@ def test_a_crash_at_some_points_ends_with_each_task_committed_once(tmp_path: Pat
     h.do(with_crash(request(reference, h.one_phase()), fuse))
     expected = h.trailed(reference)
     in_step = [number for number, point in enumerate(fuse.points) if "1/execute" in point]
+    moves = [number for number, point in enumerate(fuse.points) if "fast-forward" in point]
+    assert len(moves) == 4  # before and after, for each of two tasks
 
-    for number in in_step[1::4]:
+    for number in [*in_step[1::4], *moves]:
         project = h.repository(tmp_path / str(number))
         with pytest.raises(Crash):
             h.do(with_crash(request(project, h.one_phase()), Fuse(limit=number)))
