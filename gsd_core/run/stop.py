@@ -9,7 +9,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -26,25 +26,49 @@ SHOW_CURSOR = b"\r\x1b[?25h"
 """A live view hides the cursor, and has no chance to show it again if the process exits."""
 
 
-@define
+@define(eq=False)
 class Stopper:
-    """The handler of :data:`SIGNALS`; *received* is the first signal's number, 0 if there was none.
+    """What stops one run; *received* is the first signal's number, 0 if there was none.
 
     *mark* is that of the run's processes. *farewell* returns what a second signal prints: what is left, and
-    how to continue. *terminal* is the mode of the terminal before the run, if there is one: single keys are
-    read without echo.
-
-    A thread reads the signals from a pipe, into which Python writes each one as it arrives
-    (``signal.set_wakeup_fd``). Python calls handlers in the main thread only, and for several signals of one
-    number only once, so a plugin that blocks this thread, such as by a long query, would delay the stop.
+    how to continue.
     """
 
     mark: str
     loop: asyncio.AbstractEventLoop
     task: asyncio.Task[object]
     farewell: Callable[[], str]
-    terminal: list[Any] | None = None
     received: int = 0
+
+    def signal(self, number: int) -> None:
+        """Cancel the run's task, so that the run is closed properly; called in any thread."""
+        self.received = self.received or number
+        with suppress(RuntimeError):  # the loop is closed: the run has ended meanwhile
+            self.loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self in _running:
+            self.task.cancel()
+
+
+_running: list[Stopper] = []
+"""The runs of this process, which share a listener: the signals are those of the process."""
+_restore = ExitStack()
+
+
+@define
+class Listener:
+    """The handler of :data:`SIGNALS`, which passes them on to all runs of the process.
+
+    *terminal* is the mode of the terminal before the runs, if there is one: single keys are read without
+    echo.
+
+    A thread reads the signals from a pipe, into which Python writes each one as it arrives
+    (``signal.set_wakeup_fd``). Python calls handlers in the main thread only, and for several signals of one
+    number only once, so a plugin that blocks this thread, such as by a long query, would delay the stop.
+    """
+
+    terminal: list[Any] | None
     at: float = field(default=float("-inf"))
     pipe: tuple[int, int] = field(factory=os.pipe)
 
@@ -63,39 +87,41 @@ class Stopper:
                 self._arrived(number)
 
     def _arrived(self, number: int) -> None:
-        """Cancel the run's task, so that the run is closed properly; on a second signal, exit."""
+        """Stop the runs; on a second signal, exit."""
         now = time.monotonic()
-        if self.received and now - self.at < SECOND_SIGNAL_WITHIN.total_seconds():
+        if now - self.at < SECOND_SIGNAL_WITHIN.total_seconds():
             self._exit(number)
-        self.received, self.at = self.received or number, now
-        self.loop.call_soon_threadsafe(self.task.cancel)
+        self.at = now
+        for stopper in tuple(_running):
+            stopper.signal(number)
 
     def _exit(self, number: int) -> None:
         """Exit without any cleanup in Python, which the blocking plugin would hold up.
 
-        Facts are on disk once they are recorded, so nothing is lost. The agent's processes do not end
+        Facts are on disk once they are recorded, so nothing is lost. The agents' processes do not end
         with ours; the next start would find them, but the user expects them to be gone now.
         """
+        runs = tuple(_running)
         with suppress(Exception):
-            end_marked([self.mark], grace=timedelta(seconds=0.5))
+            end_marked([stopper.mark for stopper in runs], grace=timedelta(seconds=0.5))
         with suppress(OSError):
             if os.isatty(STDERR):
                 os.write(STDERR, SHOW_CURSOR)
         if self.terminal is not None:
             with suppress(OSError, termios.error):
                 termios.tcsetattr(STDERR, termios.TCSANOW, self.terminal)
-        with suppress(Exception):
-            os.write(STDERR, f"\n{self.farewell()}\n".encode(errors="replace"))
+        for stopper in runs:
+            with suppress(Exception):
+                os.write(STDERR, f"\n{stopper.farewell()}\n".encode(errors="replace"))
         exit_at_once(128 + number)
 
 
 @contextmanager
 def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None]:
-    """Handle :data:`SIGNALS` for the current task of the run with *mark*; restore the handlers on leaving.
+    """Handle :data:`SIGNALS` for the current task of the run with *mark*.
 
-    *farewell* is as in :class:`Stopper`.
+    *farewell* is as in :class:`Stopper`. The handlers are restored when the last run of the process leaves.
 
-    SIGHUP stays ignored if it is, as under ``nohup``: then the run outlives its terminal.
     Yields ``None`` outside the main thread, where Python cannot install handlers.
     """
     task = asyncio.current_task()
@@ -103,25 +129,40 @@ def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None
     if threading.current_thread() is not threading.main_thread():
         yield None
         return
-    stopper = Stopper(mark, asyncio.get_running_loop(), task, farewell, _terminal_mode())
-    os.set_blocking(stopper.pipe[1], False)
-    reader = threading.Thread(target=stopper.read_signals, name="gsd-signals", daemon=True)
+    stopper = Stopper(mark, asyncio.get_running_loop(), task, farewell)
+    _running.append(stopper)
+    try:
+        if len(_running) == 1:
+            _restore.enter_context(_listening())
+        yield stopper
+    finally:
+        _running.remove(stopper)
+        if not _running:
+            _restore.close()
+
+
+@contextmanager
+def _listening() -> Generator[None]:
+    """Listen to :data:`SIGNALS`; SIGHUP stays ignored if it is, as under ``nohup``."""
+    listener = Listener(_terminal_mode())
+    os.set_blocking(listener.pipe[1], False)
+    reader = threading.Thread(target=listener.read_signals, name="gsd-signals", daemon=True)
     reader.start()
     before: dict[signal.Signals, Callable[..., object] | int | None] = {}
-    wakeup = signal.set_wakeup_fd(stopper.pipe[1], warn_on_full_buffer=False)
+    wakeup = signal.set_wakeup_fd(listener.pipe[1], warn_on_full_buffer=False)
     for number in SIGNALS:
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
             continue
-        before[number] = signal.signal(number, stopper)
+        before[number] = signal.signal(number, listener)
     try:
-        yield stopper
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(wakeup)
-        os.write(stopper.pipe[1], bytes(1))
+        os.write(listener.pipe[1], bytes(1))
         reader.join()
-        for end in stopper.pipe:
+        for end in listener.pipe:
             os.close(end)
 
 
