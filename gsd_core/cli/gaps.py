@@ -209,7 +209,8 @@ async def _find_gaps(
     """
     from gsd_core.git import Git
     from gsd_core.model.gap import GapReport
-    from gsd_core.run.verification import unique, with_verdicts
+    from gsd_core.run.snapshot import with_verdicts
+    from gsd_core.run.verification import unique
     from gsd_core.views.planning import PhaseGaps, verdict_status
 
     [phase] = await with_verdicts(Git(phase.project), [phase])

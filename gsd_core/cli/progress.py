@@ -17,9 +17,6 @@ from .output import counted, json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gsd_core.planning.model import Planning
     from gsd_core.views.progress import ProjectProgress
 
 SHOWN = 5
@@ -32,6 +29,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
 
     It is read from .planning, so it works without any run; 'gsd status' shows a run.
     """
+    from gsd_core.git import Git
     from gsd_core.planning.survey import survey
     from gsd_core.planning.todos import pending_todos
     from gsd_core.views.progress import progress_json, progress_of
@@ -45,22 +43,13 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     name, folder = choose_workstream(root, workstream)
     warn(notes_of(root, name))
     planning, due = find_next(ctx, project, base_command(options), name)
-    order = asyncio.run(_order(root, folder, planning))
+    order = asyncio.run(Git(root).order(f"{folder}/phases")) if planning.phases else {}
     found = progress_of(survey(root, folder), planning, order, pending_todos(root), due)
     if as_json:
         print_json(progress_json(found))
         return
     for line in _lines(found, base_command(options)):
         print_line(line)
-
-
-async def _order(root: Path, folder: str, planning: Planning) -> dict[str, int]:
-    from gsd_core.git import Git
-
-    git = Git(root)
-    if not planning.phases or not await git.is_repository():
-        return {}
-    return await git.order(f"{folder}/phases")
 
 
 def _lines(found: ProjectProgress, gsd: str) -> Iterator[str | Text]:

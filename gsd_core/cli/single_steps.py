@@ -256,11 +256,10 @@ def _is_stale(options: GlobalOptions, view: PhaseView) -> bool:
     import asyncio
 
     from gsd_core.git import Git
-    from gsd_core.run.snapshot import with_staleness
+    from gsd_core.run.snapshot import with_verdicts
 
-    order = asyncio.run(Git(planned_root(options)).order(".planning/phases"))
-    verdict = with_staleness(view, order).verdict
-    return bool(verdict and verdict.stale)
+    [judged] = asyncio.run(with_verdicts(Git(planned_root(options)), [view]))
+    return bool(judged.verdict and judged.verdict.stale)
 
 
 def _waiting(view: PhaseView) -> list[str]:

@@ -158,6 +158,8 @@ def order(git: Command, directory: str) -> dict[str, int]:
     The numbers are positions in topological order, because the times of commits may be wrong; they
     are comparable within one result only.
     """
+    if git.layout() is None:
+        return {}  # no repository
     commits = list(_commits_below(git, directory))
     positions: dict[str, int] = {}
     for position, paths in enumerate(commits):

@@ -209,7 +209,7 @@ class Sealer:
             refs=changed,
             head=head,
             moved=moved,
-            base="" if head and git_refs.is_ancestor(self.git, head, base) else base,
+            base="" if base and head and git_refs.is_ancestor(self.git, head, base) else base,
             tips=(*tips, *(now.refs[name] for name in changed if name in now.refs)),
             hidden=hidden,
             operations=operations,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,8 +129,7 @@ async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning
     *folder* is ``.planning``, or that of a workstream.
     """
     planning = read_planning(root, folder)
-    order = await git.order(f"{folder}/phases") if planning.phases else {}
-    phases = tuple(with_staleness(phase, order) for phase in planning.phases)
+    phases = tuple(await with_verdicts(git, planning.phases, folder))
     documents = dict(planning.documents)
     try:
         instructions = read_below(root, "CLAUDE.md").decode("utf-8")
@@ -146,7 +145,15 @@ async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning
     return evolve(planning, phases=phases, documents=documents)
 
 
-def with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
+async def with_verdicts(git: Git, phases: Sequence[PhaseView], folder: str = PLANNING) -> Sequence[PhaseView]:
+    """Return the phases with each verdict marked as stale if a summary was committed after it."""
+    if not any(phase.verdict for phase in phases):
+        return phases  # asking git for the order takes seconds in a large repository
+    order = await git.order(f"{folder}/phases")
+    return [_with_staleness(phase, order) for phase in phases]
+
+
+def _with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
     """Mark the phase's verdict as stale if a summary is newer; in *order*, a larger number is later.
 
     The order of commits decides, not the files' times, which a checkout or a clone resets.

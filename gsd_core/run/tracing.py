@@ -14,7 +14,8 @@ from gsd_core.planning.survey import read_planning
 from gsd_core.planning.traceability import Trace, parse_results, phase_of_requirement, trace
 from gsd_core.planning.verification import read_verification
 
-from .verification import phase_commits, with_verdicts
+from .snapshot import with_verdicts
+from .verification import phase_commits
 
 
 async def trace_all(root: Path, planning: Planning | None = None) -> tuple[Trace, ...]:

@@ -44,7 +44,6 @@ from .delivery import find_undelivered, with_history
 from .permission import POLICY_LIMIT, StepGate, shown, strictest
 from .runtime import Run
 from .sandbox import Sandbox
-from .snapshot import with_staleness
 from .task_checks import with_results_before
 
 SUMMARY_LIMIT = 200_000
@@ -193,14 +192,6 @@ def judge_check(check: TaskCheck) -> Gap | Evidence:
         found_by=CHECKS,
     )
     return _clean(gap)
-
-
-async def with_verdicts(git: Git, phases: Sequence[PhaseView]) -> list[PhaseView]:
-    """Return the phases with each verdict marked as stale if a summary was committed after it."""
-    if not any(phase.verdict for phase in phases) or not await git.is_repository():
-        return [*phases]
-    order = await git.order(".planning")
-    return [with_staleness(phase, order) for phase in phases]
 
 
 # Commands
