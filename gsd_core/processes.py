@@ -123,6 +123,8 @@ def end_marked(
     and after *grace* a SIGKILL. This process, its ancestors and *spare* are never ended. Blocks.
     Raises ``ProjectError`` if a process survives even that.
     """
+    if listed is None and not _is_there(env_name, marks):
+        return ()
     listed = listed or processes
     known: set[psutil.Process] = set()
 
@@ -159,6 +161,21 @@ def end_marked(
             )
         time.sleep(0.01)
     return tuple(sorted(ended))
+
+
+def _is_there(env_name: str, marks: Collection[str] | None) -> bool:
+    """Whether a process has one of *marks*; on Linux, far cheaper than to ask psutil about each process."""
+    if sys.platform != "linux":
+        return True
+    start = os.fsencode(f"{env_name}=")
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # of another user, or ended meanwhile
+            for entry in file.read_bytes().split(b"\0"):
+                if entry.startswith(start) and (
+                    marks is None or os.fsdecode(entry.removeprefix(start)) in marks
+                ):
+                    return True
+    return False
 
 
 def _ancestry(found: dict[int, Process], pid: int) -> set[int]:

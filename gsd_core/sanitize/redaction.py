@@ -10,7 +10,6 @@ from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .known import known_values
-from .rule_set import MAY_CONTAIN, patterns
 from .text import sanitize
 
 if TYPE_CHECKING:
@@ -123,9 +122,6 @@ def _redact(text: str, strict: bool) -> str:
             if hints.isdisjoint(shape.hints):
                 continue
             text = shape.pattern.sub(partial(_replaced, shape, strict), text)
-    if MAY_CONTAIN.search(text):
-        for pattern in patterns():
-            text = pattern.sub(_replaced_by_rule, text)
     for _, found in reversed(list(_encoded(text))):
         text = f"{text[: found.start()]}{REDACTED}{text[found.end() :]}"
     return text
@@ -253,11 +249,6 @@ def find_secrets(text: str, *, suspect: bool = False) -> Iterator[tuple[str, int
                 is_one = (shape.check is None or shape.check(found)) and not is_example(secret)
             if is_one:
                 yield shape.name, _line(found), secret
-    if MAY_CONTAIN.search(text):
-        for pattern in patterns():
-            for found in pattern.finditer(text):
-                if _replaced_by_rule(found) != found[0] and not is_example(found[0]):
-                    yield "a token", _line(found), found[0]
     for kind, found in _encoded(text):
         yield kind, _line(found), found[0]
 
@@ -279,17 +270,3 @@ def _replaced(shape: Shape, strict: bool, found: re.Match[str]) -> str:
         return REDACTED
     start, end = found.start(group) - found.start(), found.end(group) - found.start()
     return f"{found[0][:start]}{REDACTED}{found[0][end:]}"
-
-
-def _replaced_by_rule(found: re.Match[str]) -> str:
-    """Return the replacement of a match of the rule set, whose patterns often ignore what is around them."""
-    whole, text = found[0], found.string
-    before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
-    if (
-        REDACTED in whole
-        or (before.isalnum() and whole[0].isalnum())
-        or (after.isalnum() and whole[-1].isalnum())
-    ):
-        return whole
-    secret = next((group for group in found.groups() if group), whole)
-    return whole.replace(secret, REDACTED) if len(secret) >= 16 else REDACTED

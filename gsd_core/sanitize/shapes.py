@@ -1,7 +1,8 @@
 """The shapes of secrets: the formats of services, and the places where text contains a password.
 
 Sources: the documentation of each service on the format of its tokens, GitHub's list of secret scanning
-patterns, RFC 7468 (PEM), RFC 4880 (PGP), RFC 7519 (JWT), RFC 7617 and 6750 (Authorization headers).
+patterns, the rules of detect-secrets 1.5, RFC 7468 (PEM), RFC 4880 (PGP), RFC 7519 (JWT), RFC 7617 and 6750
+(Authorization headers).
 No pattern may take more than linear time: each begins with a literal or a short alternative, and has no
 unbounded repetition before another one.
 """
@@ -148,6 +149,8 @@ _TOKENS = (
         for kind in ("pat", "dt", "ft", "soat", "rt", "cbt", "imt", "ptt", "agent", "oas", "ffct")
     ),
     *(_token("AWS key id", kind, "[A-Z0-9]{16}", alone=True) for kind in ("AKIA", "ASIA", "ABIA", "ACCA")),
+    _token("AWS key id", "A3T", "[A-Z0-9]{17}", alone=True),
+    _token("GitLab token", "GR1348941", f"[{_URL}]{{20,}}", alone=True),
     _token("Google API key", "AIza", f"(?:{_cut(_URL, 30, 12)})"),
     _token("Google OAuth token", r"ya29\.", f"[{_URL}]{{20,}}"),
     _token("Google client secret", "GOCSPX-", f"[{_URL}]{{16,}}"),
@@ -237,14 +240,22 @@ _KEYS = (
         ("otpauth://",),
         r"otpauth://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7=]{8,})",
     ),
-    Shape("Telegram bot token", (":",), rf"(?<!\d)\d{{8,10}}:AA[{_URL}]{{33}}", check=_looks_random),
+    Shape(
+        "Telegram bot token", (":",), rf"(?<!\d)\d{{8,10}}:[{_URL}]{{35}}(?![{_URL}])", check=_looks_random
+    ),
     Shape(
         "Discord bot token",
         (".",),
         rf"{_START}[MNO][{_URL}]{{23,27}}\.[{_URL}]{{6}}\.[{_URL}]{{27,40}}",
         check=_looks_random,
     ),
-    Shape("Mailchimp key", ("-us",), r"[0-9a-f]{32}-us\d{1,2}"),
+    Shape("Mailchimp key", ("-us",), r"[0-9a-z]{32}-us\d{1,2}"),
+    Shape(
+        "AWS secret key",
+        ("aws",),
+        r"(?i:aws.{0,20}?(?:key|pwd|pw|pass|token).{0,20}?)[\"'](?P<secret>[0-9A-Za-z/+]{40})[\"']",
+        check=_looks_random,
+    ),
     Shape(
         "webhook URL",
         ("/webhooks/", "hooks.slack.com"),

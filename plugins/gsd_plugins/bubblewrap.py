@@ -223,7 +223,7 @@ def system() -> tuple[str, ...]:
         elif path.is_dir():
             arguments += ["--ro-bind", name, name]
             bound.append(name)
-    for path in _unreadable(Path("/etc")):
+    for path in map(Path, _unreadable("/etc")):
         arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     # Often a link into /run or, in WSL, into /mnt.
     resolver = Path("/etc/resolv.conf").resolve()
@@ -232,7 +232,7 @@ def system() -> tuple[str, ...]:
     return tuple(arguments)
 
 
-def _unreadable(folder: Path) -> Iterator[Path]:
+def _unreadable(folder: str) -> Iterator[str]:
     """Yield what is not readable by everybody below *folder*, but is by this user: root, or by its group."""
     entries: list[os.DirEntry[str]] = []
     with suppress(FileNotFoundError):
@@ -241,16 +241,18 @@ def _unreadable(folder: Path) -> Iterator[Path]:
         if entry.is_symlink():
             continue
         try:
-            path, mode = Path(entry.path), entry.stat(follow_symlinks=False).st_mode
+            mode = entry.stat(follow_symlinks=False).st_mode
         except FileNotFoundError:
             continue
         needed = stat.S_IROTH | (stat.S_IXOTH if entry.is_dir() else 0)
-        if not os.access(path, os.R_OK):
+        if mode & needed == needed and not entry.is_dir():
+            continue
+        if not os.access(entry.path, os.R_OK):
             continue
         if mode & needed != needed:
-            yield path
-        elif entry.is_dir():
-            yield from _unreadable(path)
+            yield entry.path
+        else:
+            yield from _unreadable(entry.path)
 
 
 def _unusable(places: Sequence[Place]) -> SandboxUnavailable | None:

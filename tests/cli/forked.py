@@ -52,7 +52,7 @@ def preload() -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__") and ".testing" not in module.name:
                 importlib.import_module(module.name)
-    for name in ("rich.table", "claude_agent_sdk", "apprise", "detect_secrets", "jsonschema"):
+    for name in ("rich.table", "claude_agent_sdk", "apprise", "jsonschema"):
         importlib.import_module(name)
 
 

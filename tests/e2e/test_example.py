@@ -80,7 +80,7 @@ def test_the_example_takes_a_minute_and_a_half_at_most_and_is_the_same_twice(tmp
 
 @pytest.mark.slow
 def test_quiet_and_verbose_show_as_much_as_their_help_says(project: Project) -> None:
-    project.environment = no_problems()
+    project.environment = no_problems() | {"GSD_REHEARSAL_CLI": "false"}
     flags: list[list[str]] = [["-q"], [], ["-v"], ["-vv"]]
     lines: list[int] = []
     for number, flag in enumerate(flags):

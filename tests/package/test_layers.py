@@ -69,7 +69,6 @@ LIBRARIES: dict[str, set[str]] = {
     "platformdirs": {"settings", "run"},
     "jsonschema": {"run"},
     "referencing": {"run"},
-    "detect_secrets": {"sanitize"},
     "pytest": {"testing"},
 }
 """Which parts may import a third-party library at run time; attrs may be imported everywhere."""

@@ -23,7 +23,6 @@ HEAVY = (
     "ruamel",
     "jsonschema",
     "tree_sitter",
-    "detect_secrets",
     "requests",
 )
 STATUS_NEEDS = {"cattrs", "ruamel"}

@@ -1,4 +1,4 @@
-"""Secrets in 120 shapes, and ordinary text that resembles them.
+"""Secrets in 126 shapes, and ordinary text that resembles them.
 
 The secrets are put together here, so that no scanner of repositories takes one for a real one. Each is a pair
 of the text as it may occur and the part that must not be shown.
@@ -183,6 +183,11 @@ def shapes(seed: int = 7) -> dict[str, tuple[str, str]]:
         "base64 in lines": hidden(pem("OPENSSH PRIVATE KEY")[0], wrapped=True),
         "hex of a token": hidden("github_pat_" + body(82, ALNUM + "_"), form="hex"),
         "hex of a key": hidden(pem("EC PRIVATE KEY")[0], form="hex"),
+        "aws id of older kinds": token("A3TX", 16, UPPER),
+        "aws secret in quotes": inside("aws_prod_token_of_ci: '@@'", 40, ALNUM + "/+"),
+        "gitlab runner of older kinds": token("GR1348941", 20, URL),
+        "mailchimp with all letters": inside("@@-us3", 32, LOWER),
+        "telegram of other kinds": inside("12345678:@@", 35, URL),
     }
 
 

@@ -204,7 +204,6 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
 
 
 def test_no_secret_is_verified_over_the_network() -> None:
-    """The library can send a secret to its service to see whether it is valid; nothing may connect."""
     code = (
         "import sys\n"
         "def refuse(event, args):\n"
@@ -213,7 +212,6 @@ def test_no_secret_is_verified_over_the_network() -> None:
         "from gsd_core.sanitize import redact, find_secrets\n"
         "text = sys.stdin.read()\n"
         "redact(text); list(find_secrets(text))\n"
-        "assert 'detect_secrets' in sys.modules\n"
     )
     text = "\n".join(text for text, _ in SHAPES.values())
     done = subprocess.run(
