@@ -362,11 +362,7 @@ def _hint(text: str) -> str:
 
 _TOO_LARGE = "raise the limit on the size of files (ulimit -f), then run gsd resume"
 _SURROUNDINGS = {
-    "No space left": "free some disk space",
-    "Disk quota exceeded": "free some of your disk quota",
-    "Read-only file system": "make the file system writable",
     "insufficient permission": "check who owns the repository",
-    "Permission denied": "check who owns the repository",
     "Too many open files": "raise the limit on open files (ulimit -n)",
     "File too large": "raise the limit on the size of files (ulimit -f)",
     "cannot fork": "raise the limit on processes (ulimit -u) or end some",
