@@ -10,7 +10,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -221,7 +221,7 @@ class ProjectDetails:
         found = (one for one in made.values() if one.sha.startswith(sha) and SHA.fullmatch(one.sha))
         if known := next(found, None):
             return known
-        try:
+        with suppress(GitError):
             for commit in await Git(self._root).trailed():
                 if commit.sha.startswith(sha):
                     return CommitDone(
@@ -233,8 +233,6 @@ class ProjectDetails:
                     if name := next((name for name in names if name.startswith(sha)), ""):
                         step = StepId(kind=EXECUTE, phase=phase.number, detail=plan)
                         return CommitDone(sha=name, subject="", step=str(step))
-        except GitError:
-            return None
         return None
 
     async def events(
