@@ -18,7 +18,7 @@ from typing import Any, get_args
 import attrs
 
 from gsd_core.errors import JournalError, NotFound, UserError
-from gsd_core.files import FileRefused, read_below, read_start
+from gsd_core.files import FileRefused, read_below, start_as_text
 from gsd_core.git import Git, GitError, data_directory
 from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
@@ -406,12 +406,9 @@ def _translated(
 
 
 def _texts_of(phase: PhaseView) -> PhaseTexts:
-    summaries: dict[str, str] = {}
-    for plan in phase.plans:
-        if plan.summary:
-            try:
-                data = read_start(phase.project, plan.summary, MAX_SUMMARY)
-            except (OSError, ValueError):
-                continue
-            summaries[plan.id] = data.decode("utf-8", "replace")
+    summaries = {
+        plan.id: start_as_text(phase.project, plan.summary, MAX_SUMMARY)
+        for plan in phase.plans
+        if plan.summary
+    }
     return PhaseTexts(verification=read_verification(phase), summaries=summaries)
