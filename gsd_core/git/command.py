@@ -300,9 +300,13 @@ def inherited() -> dict[str, str]:
     return named | selected_config(os.environ)
 
 
-def for_signing() -> dict[str, str]:
-    """Return the additional variables that git gets when it signs a commit."""
-    return {name: os.environ[name] for name in SIGNING if name in os.environ}
+def for_signing(git: Command, key: str) -> dict[str, str]:
+    """Return the variables that lead to the user's keys, if git signs by the setting *key*; else none.
+
+    Hooks get them too then.
+    """
+    signs = git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
+    return {name: os.environ[name] for name in SIGNING if name in os.environ} if signs else {}
 
 
 def _is_busy(stderr: str) -> bool:

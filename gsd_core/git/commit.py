@@ -70,16 +70,10 @@ def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: boo
             *(f"--pathspec-from-file={file}", "--pathspec-file-nul"),
             stdin=text,
             hooks=verify,
-            environment=_signing(git),
+            environment=for_signing(git, "commit.gpgSign"),
         )
     finally:
         file.unlink(missing_ok=True)
-
-
-def _signing(git: Command) -> dict[str, str]:
-    """Return the variables that lead to the user's keys, if commits are signed; hooks get them too then."""
-    asked = ("config", "--type=bool", "--get", "commit.gpgSign")
-    return for_signing() if git.run(*asked, ok=(0, 1, 128))[1] == "true" else {}
 
 
 def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) -> str:
@@ -97,7 +91,7 @@ def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) ->
         return made
     add(git, changed)
     options = ("--quiet", "--amend", "--only", "--no-edit", "--no-verify", *FROM_STDIN)
-    git("commit", *options, stdin=listed(changed), environment=_signing(git))
+    git("commit", *options, stdin=listed(changed), environment=for_signing(git, "commit.gpgSign"))
     return git("rev-parse", "--verify", "HEAD^{commit}")
 
 
