@@ -63,6 +63,13 @@ def read_start(root: Path, path: str | PurePath, limit: int) -> bytes:
         return file.read(limit)
 
 
+def start_as_text(root: Path, path: str | PurePath, limit: int) -> str:
+    """Return the first *limit* bytes of a regular file as text; empty if it cannot be read."""
+    with suppress(OSError, ValueError):
+        return read_start(root, path, limit).decode("utf-8", "replace")
+    return ""
+
+
 def write_below(
     root: Path, path: str | PurePath, data: bytes, *, mode: int | None = None, durable: bool = True
 ) -> None:

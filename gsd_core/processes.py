@@ -226,13 +226,11 @@ def start_time(pid: int) -> str | None:
     """Return when the process *pid* was started (ISO 8601, UTC); ``None`` if it does not run."""
     import psutil
 
-    try:
+    with suppress(psutil.Error):
         process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return datetime.fromtimestamp(process.create_time(), UTC).isoformat(timespec="milliseconds")
-    except psutil.Error:
-        return None
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return datetime.fromtimestamp(process.create_time(), UTC).isoformat(timespec="milliseconds")
+    return None
 
 
 def process_start(pid: int) -> str:
@@ -256,24 +254,21 @@ def signal_process(pid: int, start: str, number: signal.Signals) -> bool:
     """Send a signal to the process that :func:`process_start` was *start* of; return whether it was sent."""
     if not pid or not start:
         return False
-    try:
+    with suppress(OSError):
         # A descriptor of a process keeps its id from becoming that of another one between check and signal.
         held = os.pidfd_open(pid) if sys.platform == "linux" else -1
-    except OSError:
-        return False
-    try:
-        if process_start(pid) != start:
-            return False
-        if sys.platform == "linux":
-            signal.pidfd_send_signal(held, number)
-        else:
-            os.kill(pid, number)
-    except OSError:
-        return False
-    finally:
-        if held >= 0:
-            os.close(held)
-    return True
+        try:
+            if process_start(pid) != start:
+                return False
+            if sys.platform == "linux":
+                signal.pidfd_send_signal(held, number)
+            else:
+                os.kill(pid, number)
+            return True
+        finally:
+            if held >= 0:
+                os.close(held)
+    return False
 
 
 @cache
@@ -368,7 +363,7 @@ def _why_not_a_person(run_pid: int | None) -> str:
         return origin.mark
     import psutil
 
-    try:
+    with suppress(psutil.Error):
         run = psutil.Process(run_pid)
         if run in origin.ancestors[1:]:
             return f"this process was started by the active run (pid {run_pid})"
@@ -380,8 +375,6 @@ def _why_not_a_person(run_pid: int | None) -> str:
             and _control_group(orphan.pid) == _control_group(run_pid)
         ):
             return f"this process was detached from its parents since the active run began (pid {run_pid})"
-    except psutil.Error:
-        return ""
     return ""
 
 

@@ -10,7 +10,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +18,7 @@ from typing import Any, get_args
 import attrs
 
 from gsd_core.errors import JournalError, NotFound, UserError
-from gsd_core.files import FileRefused, read_below, read_start
+from gsd_core.files import FileRefused, read_below, start_as_text
 from gsd_core.git import Git, GitError, data_directory
 from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
@@ -221,7 +221,7 @@ class ProjectDetails:
         found = (one for one in made.values() if one.sha.startswith(sha) and SHA.fullmatch(one.sha))
         if known := next(found, None):
             return known
-        try:
+        with suppress(GitError):
             for commit in await Git(self._root).trailed():
                 if commit.sha.startswith(sha):
                     return CommitDone(
@@ -233,8 +233,6 @@ class ProjectDetails:
                     if name := next((name for name in names if name.startswith(sha)), ""):
                         step = StepId(kind=EXECUTE, phase=phase.number, detail=plan)
                         return CommitDone(sha=name, subject="", step=str(step))
-        except GitError:
-            return None
         return None
 
     async def events(
@@ -408,12 +406,9 @@ def _translated(
 
 
 def _texts_of(phase: PhaseView) -> PhaseTexts:
-    summaries: dict[str, str] = {}
-    for plan in phase.plans:
-        if plan.summary:
-            try:
-                data = read_start(phase.project, plan.summary, MAX_SUMMARY)
-            except (OSError, ValueError):
-                continue
-            summaries[plan.id] = data.decode("utf-8", "replace")
+    summaries = {
+        plan.id: start_as_text(phase.project, plan.summary, MAX_SUMMARY)
+        for plan in phase.plans
+        if plan.summary
+    }
     return PhaseTexts(verification=read_verification(phase), summaries=summaries)

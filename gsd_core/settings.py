@@ -325,9 +325,9 @@ class Settings:
     origins: Mapping[str, str] = attrs.field(factory=dict[str, str])
     unused: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
-    def of(self, kind: type[Any]) -> Any:
+    def of(self, kind: type[T]) -> T:
         """Return the value of a settings class."""
-        return self.values[kind] if kind in self.values else kind()
+        return cast("T", self.values[kind]) if kind in self.values else kind()
 
     def secrets(self) -> Iterator[str]:
         """Yield the values of the settings that are secret."""

@@ -300,9 +300,13 @@ def inherited() -> dict[str, str]:
     return named | selected_config(os.environ)
 
 
-def for_signing() -> dict[str, str]:
-    """Return the additional variables that git gets when it signs a commit."""
-    return {name: os.environ[name] for name in SIGNING if name in os.environ}
+def for_signing(git: Command, key: str) -> dict[str, str]:
+    """Return the variables that lead to the user's keys, if git signs by the setting *key*; else none.
+
+    Hooks get them too then.
+    """
+    signs = git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
+    return {name: os.environ[name] for name in SIGNING if name in os.environ} if signs else {}
 
 
 def _is_busy(stderr: str) -> bool:
@@ -362,11 +366,7 @@ def _hint(text: str) -> str:
 
 _TOO_LARGE = "raise the limit on the size of files (ulimit -f), then run gsd resume"
 _SURROUNDINGS = {
-    "No space left": "free some disk space",
-    "Disk quota exceeded": "free some of your disk quota",
-    "Read-only file system": "make the file system writable",
     "insufficient permission": "check who owns the repository",
-    "Permission denied": "check who owns the repository",
     "Too many open files": "raise the limit on open files (ulimit -n)",
     "File too large": "raise the limit on the size of files (ulimit -f)",
     "cannot fork": "raise the limit on processes (ulimit -u) or end some",

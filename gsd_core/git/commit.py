@@ -60,26 +60,20 @@ def commit(
 def _commit_only(git: Command, paths: Collection[str], text: str, *, verify: bool) -> None:
     # Standard input has the message, which may be as long. The name is always the same, so that a kill leaves
     # one file at most; one writer at a time uses it.
-    listed = paths_file(git)
-    listed.write_bytes(os.fsencode(_listed(paths)))
+    file = paths_file(git)
+    file.write_bytes(os.fsencode(listed(paths)))
     try:
         git(
             *("commit", "--quiet", "--only", "--allow-empty", "--no-edit"),
             # The default would remove lines that begin with "#".
             *("--cleanup=whitespace", "--file=-", *(() if verify else ("--no-verify",))),
-            *(f"--pathspec-from-file={listed}", "--pathspec-file-nul"),
+            *(f"--pathspec-from-file={file}", "--pathspec-file-nul"),
             stdin=text,
             hooks=verify,
-            environment=_signing(git),
+            environment=for_signing(git, "commit.gpgSign"),
         )
     finally:
-        listed.unlink(missing_ok=True)
-
-
-def _signing(git: Command) -> dict[str, str]:
-    """Return the variables that lead to the user's keys, if commits are signed; hooks get them too then."""
-    asked = ("config", "--type=bool", "--get", "commit.gpgSign")
-    return for_signing() if git.run(*asked, ok=(0, 1, 128))[1] == "true" else {}
+        file.unlink(missing_ok=True)
 
 
 def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) -> str:
@@ -91,13 +85,13 @@ def _take_what_hooks_changed(git: Command, paths: Collection[str], made: str) ->
     """
     if not within(entries(git), paths):
         return made
-    git("reset", "--quiet", *_FROM_STDIN, made, stdin=_listed(paths))
+    git("reset", "--quiet", *FROM_STDIN, made, stdin=listed(paths))
     changed = [entry.path for entry in within(entries(git), paths)]
     if not changed or git("rev-parse", "--verify", "HEAD^{commit}") != made:
         return made
     add(git, changed)
-    options = ("--quiet", "--amend", "--only", "--no-edit", "--no-verify", *_FROM_STDIN)
-    git("commit", *options, stdin=_listed(changed), environment=_signing(git))
+    options = ("--quiet", "--amend", "--only", "--no-edit", "--no-verify", *FROM_STDIN)
+    git("commit", *options, stdin=listed(changed), environment=for_signing(git, "commit.gpgSign"))
     return git("rev-parse", "--verify", "HEAD^{commit}")
 
 
@@ -133,12 +127,13 @@ def add(
         return  # git would read an empty list as the whole tree
     refuse_filters(git, paths)
     forced = ("--force",) if ignored else ()
-    git("add", "--all", *forced, *_FROM_STDIN, stdin=_listed(paths), environment=environment)
+    git("add", "--all", *forced, *FROM_STDIN, stdin=listed(paths), environment=environment)
 
 
-_FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
+FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 """Options for any number of paths, with any characters."""
 
 
-def _listed(paths: Iterable[str]) -> str:
+def listed(paths: Iterable[str]) -> str:
+    """Return *paths* as git reads them with :data:`FROM_STDIN`."""
     return "".join(f"{path}\0" for path in paths)

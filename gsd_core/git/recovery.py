@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import evolve
 
 from .command import Command, GitError, GitUnavailable
-from .commit import add
+from .commit import FROM_STDIN, add, listed
 from .committed import ignored
 from .repository import common_dir, entries, head, one_writer, paths_file, top, worktrees
 
@@ -72,13 +72,11 @@ def take_back(git: Command, paths: Collection[str]) -> tuple[str, ...]:
     """Make *paths* what they are in the last commit; return those that are not in it, for the caller."""
     if not paths:
         return ()
-    listed = git("ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *paths) if head(git) else ""
-    known = set(listed.split("\0"))
+    found = git("ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *paths) if head(git) else ""
+    known = set(found.split("\0"))
     if there := [path for path in sorted(paths) if path in known]:
-        text = "".join(f"{path}\0" for path in there)
         with one_writer(git):
-            options = ("--source=HEAD", "--staged", "--worktree", "--pathspec-from-file=-")
-            git("restore", *options, "--pathspec-file-nul", stdin=text)
+            git("restore", "--source=HEAD", "--staged", "--worktree", *FROM_STDIN, stdin=listed(there))
     return tuple(path for path in sorted(paths) if path not in known)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 
 from .command import Command, GitError, GitUnavailable
+from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT, RUN
 from .recovery import AUTHOR, commit_ref
 from .repository import one_writer
@@ -206,9 +207,8 @@ def hidden_paths(git: Command) -> frozenset[str]:
 
 def show_paths(git: Command, paths: Collection[str]) -> None:
     """Make git see changes of *paths* again."""
-    listed = "".join(f"{path}\0" for path in sorted(paths))
     for option in ("--no-assume-unchanged", "--no-skip-worktree"):
-        git("update-index", option, "-z", "--stdin", stdin=listed)
+        git("update-index", option, "-z", "--stdin", stdin=listed(sorted(paths)))
 
 
 def save(git: Command, name: str, contents: Mapping[str, bytes], tips: Iterable[str]) -> str:
@@ -308,6 +308,4 @@ def end_operations(git: Command, own: Path, names: Collection[str]) -> None:
 def unstage(git: Command, paths: Collection[str]) -> None:
     """Make the index have *paths* as HEAD has them; files stay as they are."""
     if paths:
-        text = "".join(f"{path}\0" for path in sorted(paths))
-        arguments = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        git("reset", "--quiet", *arguments, stdin=text, ok=(0, 1))
+        git("reset", "--quiet", *FROM_STDIN, stdin=listed(sorted(paths)), ok=(0, 1))

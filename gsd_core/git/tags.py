@@ -14,12 +14,10 @@ def tag(git: Command, name: str, commit: str, message: str) -> str:
     with one_writer(git):
         if found := tagged(git, name):
             return found
-        asked = ("config", "--type=bool", "--get", "tag.gpgSign")
-        signed = git.run(*asked, ok=(0, 1, 128))[1] == "true"
         git(
             *("tag", "--annotate", "--cleanup=whitespace", "--file=-", "--", name, commit),
             stdin=message,
-            environment=for_signing() if signed else {},
+            environment=for_signing(git, "tag.gpgSign"),
         )
     return tagged(git, name)
 

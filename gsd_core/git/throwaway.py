@@ -150,24 +150,20 @@ def _found(git: Command) -> tuple[Path, Path, Path] | None:
 
 
 def _read_at(directory: int, name: str) -> bytes:
-    try:
+    with suppress(OSError):
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, 4096)
-    except OSError:
-        return b""
-    finally:
-        os.close(file)
+        try:
+            return os.read(file, 4096)
+        finally:
+            os.close(file)
+    return b""
 
 
 def _exists_at(directory: int, name: str) -> bool:
-    try:
+    with suppress(OSError):
         os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _replace_at(directory: int, name: str, content: bytes, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -32,24 +33,12 @@ def put(
     """
     if not path.exists():
         raise JournalError(f"no journal at {path}", hint="nothing has been run in this project yet")
-    row = (
-        key or secrets.token_hex(16),
-        clock().isoformat(),
-        kind,
-        to_json(without_secrets(kind, data), kind),
-        by,
-    )
-    database = open_to_write(path, created_by="gsd")
-    try:
-        with database.transaction():
-            database.rows(
-                "INSERT INTO inbox(key, at, kind, data, by) VALUES(?, ?, ?, ?, ?) "
-                "ON CONFLICT(key) DO NOTHING",
-                row,
-            )
-            return int(database.rows("SELECT id FROM inbox WHERE key = ?", row[:1])[0][0])
-    finally:
-        database.close()
+    text = to_json(without_secrets(kind, data), kind)
+    row = (key or secrets.token_hex(16), clock().isoformat(), kind, text, by)
+    insert = "INSERT INTO inbox(key, at, kind, data, by) VALUES(?, ?, ?, ?, ?) ON CONFLICT(key) DO NOTHING"
+    with closing(open_to_write(path, created_by="gsd")) as database, database.transaction():
+        database.rows(insert, row)
+        return int(database.rows("SELECT id FROM inbox WHERE key = ?", row[:1])[0][0])
 
 
 def answers_in(items: Iterable[InboxItem]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -164,10 +164,8 @@ def open_to_write(path: Path, *, created_by: str) -> Database:
 def check_version(path: Path) -> None:
     """Raise ``JournalError`` if a newer gsd wrote the journal at *path*: this one can only read it."""
     if database := open_to_read(path):
-        try:
+        with closing(database):
             _check_version(database, path)
-        finally:
-            database.close()
 
 
 def _check_version(database: Database, path: Path) -> None:
@@ -190,14 +188,11 @@ def _create(path: Path, created_by: str) -> None:
         # SQLite would use the umask; the files that it adds later get the mode of this one. A run's prompts
         # and answers are private.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        database = Database(draft, writable=True)
-        try:
+        with closing(Database(draft, writable=True)) as database:
             database.rows("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA journal_mode=WAL")
             with database.transaction():
                 database.rows(TABLES)
                 database.rows("INSERT INTO meta VALUES(?, ?)", (SCHEMA, created_by))
-        finally:
-            database.close()
         # A link, unlike a rename, does not replace the journal of a process that was faster.
         with suppress(FileExistsError):
             path.hardlink_to(draft)
@@ -237,10 +232,8 @@ def check_file(path: Path) -> str:
     database = open_to_read(path)
     if database is None:
         return ""
-    try:
+    with closing(database):
         found = [str(row[0]) for row in database.rows("PRAGMA quick_check(3)")]
-    finally:
-        database.close()
     return "" if found == ["ok"] else "; ".join(found)
 
 

@@ -321,10 +321,8 @@ def _begin(state: State, start: Start) -> Due:
 
 def _open_inquiry(state: State, step: str) -> Inquiry | None:
     """Return the open inquiry of an earlier attempt at the step, if any."""
-    for record in state.inquiries.values():
-        if record.open and record.inquiry.step == step and record.inquiry.kind != "escalation":
-            return record.inquiry
-    return None
+    inquiries = (record.inquiry for record in state.inquiries.values() if record.open)
+    return next((one for one in inquiries if one.step == step and one.kind != "escalation"), None)
 
 
 # The postconditions of a phase
@@ -339,7 +337,7 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
     if not phase.context and not has_plans:
         return Start(step=StepId(kind=DISCUSS, phase=phase.number))
     if not phase.plans or any(not plan.on_disk for plan in phase.plans):
-        return Start(step=_round(state, PLAN, phase))
+        return Start(step=round_of(state, PLAN, phase.number))
     left = [plan for plan in phase.plans if not is_executed(state, phase, plan)]
     if waiting := sorted(left, key=lambda plan: (plan.wave, plan.id)):
         plan = startable_plans(waiting)[0]
@@ -361,14 +359,14 @@ def _verify(state: State, phase: PhaseSnapshot) -> Start | Escalate:
     rounds = len(state.of(PLAN, phase.number))
     if len(done) >= max(_allowance(state, phase).verifications, rounds + SPARE_VERIFICATIONS):
         return _ask_about_gaps(state, phase, done[-1].id, ["VERIFICATION.md does not stay as it was written"])
-    return Start(step=_round(state, VERIFY, phase))
+    return Start(step=round_of(state, VERIFY, phase.number))
 
 
 def _complete_verification(state: State, phase: PhaseSnapshot) -> Start | Escalate:
     """Repeat an incomplete verification; ask a human if that did not help."""
     done = [record for record in state.of(VERIFY, phase.number) if record.completed]
     if not done or sum(r.completed for r in done) < _allowance(state, phase).verifications:
-        return Start(step=_round(state, VERIFY, phase))
+        return Start(step=round_of(state, VERIFY, phase.number))
     reasons = "; ".join(done[-1].failed_detectors)
     gap = f"verification is not complete: {reasons}" if reasons else "verification is not complete"
     return _ask_about_gaps(state, phase, done[-1].id, [gap])
@@ -376,14 +374,14 @@ def _complete_verification(state: State, phase: PhaseSnapshot) -> Start | Escala
 
 def _close_gaps(state: State, phase: PhaseSnapshot) -> Start | Escalate:
     """Plan the gaps, unless no rounds are left or the last one closed no gap."""
-    plan = _round(state, PLAN, phase)
+    plan = round_of(state, PLAN, phase.number)
     done = [record for record in state.of(VERIFY, phase.number) if record.completed]
     rounds = len(gap_rounds(state, phase.number))
     under_way = any(r.for_gaps and not r.completed for r in state.of(PLAN, phase.number))
     allowed = under_way or rounds < _allowance(state, phase).rounds
     exhausted = rounds >= state.options.gap_rounds or (rounds > 0 and _no_gap_closed(done))
     if exhausted and not allowed:
-        step = done[-1].id if done else _round(state, VERIFY, phase)
+        step = done[-1].id if done else round_of(state, VERIFY, phase.number)
         return _ask_about_gaps(state, phase, step, phase.gaps)
     # Round 0 is the plan step of the phase itself, even if other tools made the plans.
     return Start(step=evolve(plan, round=max(plan.round, 1)), for_gaps=True)
@@ -405,14 +403,6 @@ def _ask_about_gaps(state: State, phase: PhaseSnapshot, step: StepId, gaps: Sequ
 
 def _allowance(state: State, phase: PhaseSnapshot) -> Allowance:
     return state.allowances.get(phase.number, Allowance())
-
-
-def _round(state: State, kind: str, phase: PhaseSnapshot) -> StepId:
-    """Return the phase's step of that kind that is in progress, or that of the next round."""
-    records = state.of(kind, phase.number)
-    running = [record.id.round for record in records if record.status not in ("completed", "skipped")]
-    finished = [record.id.round + 1 for record in records]
-    return StepId(kind=kind, phase=phase.number, round=min(running) if running else max([0, *finished]))
 
 
 # The end
@@ -512,7 +502,10 @@ def starts_milestone(state: State) -> bool:
 
 def round_of(state: State, kind: str, phase: str) -> StepId:
     """Return the phase's step of *kind* that is in progress, or that of its next round."""
-    return _round(state, kind, PhaseSnapshot(number=phase))
+    records = state.of(kind, phase)
+    running = [record.id.round for record in records if record.status not in ("completed", "skipped")]
+    finished = [record.id.round + 1 for record in records]
+    return StepId(kind=kind, phase=phase, round=min(running) if running else max([0, *finished]))
 
 
 def is_initializing(state: State) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import attrs
 
@@ -77,17 +77,7 @@ def typed(records: Iterable[Record], *kinds: type[T]) -> Iterator[Recorded[T]]:
             except JournalError as error:
                 message = f"record {record.seq} of the journal, {record.kind}, cannot be read: {error}"
                 raise JournalError(message, hint=error.hint) from error
-            yield Recorded(
-                seq=record.seq,
-                run=record.run,
-                epoch=record.epoch,
-                at=record.at,
-                kind=record.kind,
-                v=record.v,
-                step=record.step,
-                attempt=record.attempt,
-                data=data,
-            )
+            yield attrs.evolve(cast("Any", record), data=data)
 
 
 # Runs

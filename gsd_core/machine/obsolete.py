@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gsd_core.model.ids import CORE_KINDS, StepId
 
-from .state import Snapshot, State
+from .state import State
 
 MILESTONE_STEPS = ("audit", "close")
 """Steps about a milestone as a whole."""
@@ -26,8 +26,11 @@ def why_obsolete(state: State, step: str) -> str:
         return ""
     # A step that was interrupted or has failed may itself be why the milestone looks closed.
     has_begun = record is not None and record.attempt > 0 and record.status in ("waiting", "failed")
-    if found.kind in MILESTONE_STEPS and not has_begun and (why := _why_closed(state.seen, found.detail)):
-        return why
+    if found.kind in MILESTONE_STEPS and not has_begun:
+        seen = state.seen
+        # Without phases and without a reason for that, the planning files are missing or cannot be read now.
+        if (found.detail != seen.milestone) if seen.phases else seen.idle:
+            return f"milestone {found.detail} is no longer in progress"
     if step in state.asked:
         return ""
     phase = state.seen.phase(found.phase) if found.phase else None
@@ -35,10 +38,3 @@ def why_obsolete(state: State, step: str) -> str:
         return f"phase {found.phase} no longer exists"
     wanted = phase.due if phase else state.seen.due
     return "" if found.kind in {one.kind for one in wanted} else f"{found.kind} is no longer due"
-
-
-def _why_closed(seen: Snapshot, milestone: str) -> str:
-    if not seen.phases:
-        # Without a reason, the planning files are missing or cannot be read now.
-        return f"milestone {milestone} is no longer in progress" if seen.idle else ""
-    return "" if milestone == seen.milestone else f"milestone {milestone} is no longer in progress"

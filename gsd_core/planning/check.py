@@ -29,38 +29,19 @@ Severity: TypeAlias = Literal["blocker", "warning", "info"]
 _REQUIREMENT_ID = re.compile(r"[A-Z][A-Z0-9]*-\d+")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Issue:
     """A problem of a plan, or of a roadmap if *plan* is empty; *task* counts from 1, 0 if it is about none.
 
     *description* completes a sentence that begins with the plan: "01-02: has no tasks".
     """
 
-    plan: str = ""
+    plan: str = attrs.field(default="", kw_only=True)
     dimension: str
-    severity: Severity = "blocker"
+    severity: Severity = attrs.field(default="blocker", kw_only=True)
     description: str
-    task: int = 0
+    task: int = attrs.field(default=0, kw_only=True)
     fix_hint: str = ""
-
-
-def _issue(
-    dimension: str,
-    description: str,
-    fix_hint: str,
-    *,
-    plan: str = "",
-    task: int = 0,
-    severity: Severity = "blocker",
-) -> Issue:
-    return Issue(
-        plan=plan,
-        dimension=dimension,
-        severity=severity,
-        description=description,
-        task=task,
-        fix_hint=fix_hint,
-    )
 
 
 # Plans
@@ -82,7 +63,7 @@ def _coverage(plans: Sequence[Plan], requirements: Sequence[str]) -> Iterator[Is
     covered = {name for plan in plans for name in plan.requirements}
     for name in requirements if all(plan.lists_requirements for plan in plans) else ():
         if name not in covered:
-            yield _issue(
+            yield Issue(
                 "requirement_coverage",
                 f"no plan covers requirement {name}",
                 f"add tasks for {name}, list it in that plan's requirements, and let its truths serve it",
@@ -111,13 +92,13 @@ def check_serves(phase: PhaseView, plans: Sequence[Plan], *, complete: bool = Tr
         # One that no plan lists either is reported by check_plans.
         if name not in served and any(name in plan.requirements for plan in every):
             hint = f"say what can be observed when {name} is met, as a truth that serves {name}"
-            issues.append(_issue("requirement_coverage", f"no truth serves requirement {name}", hint))
+            issues.append(Issue("requirement_coverage", f"no truth serves requirement {name}", hint))
     # Criteria are new to plans from other tools, whose truths name nothing that they serve.
     if all(any(truth.serves for truth in plan.must_haves.truths) for plan in every):
         for name in [name for name in criteria if phase.criteria and name not in served]:
             hint = f"add a truth that makes it true, with {name} in its serves"
             problem = f"no truth serves criterion {name}: {criteria[name]}"
-            issues.append(_issue("requirement_coverage", problem, hint))
+            issues.append(Issue("requirement_coverage", problem, hint))
     return tuple(issues)
 
 
@@ -127,21 +108,21 @@ def _serves(phase: PhaseView, plan: Plan, criteria: Mapping[str, str]) -> Iterat
         position = truth.id.rpartition(":T")[2]
         if not truth.text.strip():
             hint = "say what can be observed, or drop it"
-            yield _issue("must_haves", f"truth {position} is empty", hint, plan=plan.id)
+            yield Issue("must_haves", f"truth {position} is empty", hint, plan=plan.id)
         elif not truth.serves:
             hint = f"name the requirements and criteria that it makes true ({', '.join(known)}), or drop it"
-            yield _issue("must_haves", f"truth {position} serves nothing: {truth.text}", hint, plan=plan.id)
+            yield Issue("must_haves", f"truth {position} serves nothing: {truth.text}", hint, plan=plan.id)
         for name in dict.fromkeys(truth.serves):
             if name not in known:
                 problem = f"truth {position} serves {name!r}, which phase {phase.number} does not have"
                 hint = f"its requirements and criteria are {', '.join(known)}"
-                yield _issue("must_haves", problem, hint, plan=plan.id)
+                yield Issue("must_haves", problem, hint, plan=plan.id)
 
 
 def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Issue]:
     known = {plan.id: plan for plan in (*earlier, *plans)}
     if circle := cycle({plan.id: plan.depends_on for plan in known.values()}):
-        yield _issue(
+        yield Issue(
             "dependency_correctness",
             f"plans depend on each other: {' → '.join(circle)}",
             "remove one of these dependencies",
@@ -151,7 +132,7 @@ def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Is
         in_phase = [name for name in plan.depends_on if _is_same_phase(name, plan)]
         for name in in_phase:
             if name not in known:
-                yield _issue(
+                yield Issue(
                     "dependency_correctness",
                     f"depends on {name!r}, which is not a plan of this phase",
                     f"the plans of this phase are {', '.join(known)}",
@@ -159,14 +140,14 @@ def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Is
                 )
         earliest = 1 + max((known[name].wave for name in in_phase if name in known), default=0)
         if plan.wave < earliest:
-            yield _issue(
+            yield Issue(
                 "dependency_correctness",
                 f"is in wave {plan.wave}, but depends on a plan in wave {earliest - 1}",
                 f"set wave to {earliest}",
                 plan=plan.id,
             )
         elif plan.wave > earliest:
-            yield _issue(
+            yield Issue(
                 "dependency_correctness",
                 f"is in wave {plan.wave}, but could run in wave {earliest}",
                 f"set wave to {earliest}",
@@ -188,12 +169,12 @@ def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
     yield from _paths(plan)
     if not plan.must_haves.truths:
         hint = "list what can be observed when the plan is done"
-        yield _issue("must_haves", "has no truths", hint, plan=plan.id)
+        yield Issue("must_haves", "has no truths", hint, plan=plan.id)
     if not plan.must_haves.artifacts:
         hint = "list the files that must exist when the plan is done"
-        yield _issue("must_haves", "has no artifacts", hint, plan=plan.id, severity="warning")
+        yield Issue("must_haves", "has no artifacts", hint, plan=plan.id, severity="warning")
     if unknown := [name for name in plan.requirements if name not in requirements]:
-        yield _issue(
+        yield Issue(
             "requirement_coverage",
             f"lists requirements that do not belong to this phase: {', '.join(unknown)}",
             "remove them from the plan's requirements",
@@ -207,18 +188,18 @@ def _size(plan: Plan) -> Iterator[Issue]:
     tasks, files = sum(1 for _ in parts_of(plan.tasks)), len(_files(plan))
     hint = "split the plan: two or three tasks each"
     if tasks == 0:
-        yield _issue("task_completeness", "has no tasks", "add two or three tasks", plan=plan.id)
+        yield Issue("task_completeness", "has no tasks", "add two or three tasks", plan=plan.id)
     if tasks >= 4:
         severity: Severity = "blocker" if tasks >= 5 else "warning"
-        yield _issue("scope_sanity", f"has {tasks} tasks", hint, plan=plan.id, severity=severity)
+        yield Issue("scope_sanity", f"has {tasks} tasks", hint, plan=plan.id, severity=severity)
     if files >= 15:
-        yield _issue("scope_sanity", f"changes {files} files", hint, plan=plan.id)
+        yield Issue("scope_sanity", f"changes {files} files", hint, plan=plan.id)
 
 
 def _task(plan: Plan, task: Task) -> Iterator[Issue]:
     if not task.name:
         hint = "name what the task does"
-        yield _issue("task_completeness", "the task has no name", hint, plan=plan.id, task=task.number)
+        yield Issue("task_completeness", "the task has no name", hint, plan=plan.id, task=task.number)
     if task.type != "auto":
         return
     parts = {
@@ -229,7 +210,7 @@ def _task(plan: Plan, task: Task) -> Iterator[Issue]:
         "done": task.done,
     }
     if missing := [name for name, value in parts.items() if not value]:
-        yield _issue(
+        yield Issue(
             "task_completeness",
             f"task {task.name!r} is incomplete; missing: {', '.join(missing)}",
             "state which files the task changes, what to do, how to verify it, and when it is done",
@@ -245,7 +226,7 @@ def _paths(plan: Plan) -> Iterator[Issue]:
     for path, task in dict.fromkeys(paths):
         if reason := invalid_path_reason(path):
             hint = "use the path of a file that belongs to the project"
-            yield _issue("paths", f"{path!r} {reason}", hint, plan=plan.id, task=task)
+            yield Issue("paths", f"{path!r} {reason}", hint, plan=plan.id, task=task)
 
 
 def invalid_path_reason(path: str) -> str:
@@ -270,7 +251,7 @@ def _overlap(plans: Sequence[Plan]) -> Iterator[Issue]:
     for one, other in combinations(plans, 2):
         shared = sorted(_files(one) & _files(other))
         if one.wave == other.wave and shared:
-            yield _issue(
+            yield Issue(
                 "file_overlap",
                 f"changes {', '.join(shared)} in the same wave as {one.id}",
                 f"make it depend on {one.id}, or let only one of the two plans change these files",
@@ -284,7 +265,7 @@ def _overlap(plans: Sequence[Plan]) -> Iterator[Issue]:
 def check_roadmap(phases: Sequence[PlannedPhase], requirements: Sequence[Requirement]) -> tuple[Issue, ...]:
     """Check that a roadmap covers each v1 requirement in exactly one phase, in an order that is possible."""
     if not phases:
-        return (_issue("phases", "the roadmap has no phases", "divide the work into phases"),)
+        return (Issue("phases", "the roadmap has no phases", "divide the work into phases"),)
     return (
         *_requirement_ids(requirements),
         *_mapping(phases, requirements),
@@ -297,10 +278,10 @@ def _requirement_ids(requirements: Sequence[Requirement]) -> Iterator[Issue]:
     for name, count in Counter(requirement.id for requirement in requirements).items():
         if not _REQUIREMENT_ID.fullmatch(name):
             hint = "write it like AUTH-01"
-            yield _issue("ids", f"{name!r} is not a valid requirement id", hint)
+            yield Issue("ids", f"{name!r} is not a valid requirement id", hint)
         if count > 1:
             hint = "give each requirement a unique id"
-            yield _issue("ids", f"requirement {name} appears {count} times", hint)
+            yield Issue("ids", f"requirement {name} appears {count} times", hint)
 
 
 def _mapping(phases: Sequence[PlannedPhase], requirements: Sequence[Requirement]) -> Iterator[Issue]:
@@ -310,14 +291,14 @@ def _mapping(phases: Sequence[PlannedPhase], requirements: Sequence[Requirement]
             phases_of.setdefault(name, []).append(phase.number)
     known = {requirement.id for requirement in requirements}
     for name in (one.id for one in requirements if one.version == "v1" and one.id not in phases_of):
-        yield _issue("requirement_coverage", f"no phase covers requirement {name}", "add it to one phase")
+        yield Issue("requirement_coverage", f"no phase covers requirement {name}", "add it to one phase")
     for name, numbers in phases_of.items():
         if len(numbers) > 1:
             problem = f"requirement {name} is in several phases: {', '.join(numbers)}"
-            yield _issue("requirement_coverage", problem, "keep it in one phase")
+            yield Issue("requirement_coverage", problem, "keep it in one phase")
         if name not in known:
             problem = f"phase {numbers[0]} lists {name!r}, which is not a known requirement"
-            yield _issue("requirement_coverage", problem, "correct the id, or remove it from the phase")
+            yield Issue("requirement_coverage", problem, "correct the id, or remove it from the phase")
 
 
 def _order(phases: Sequence[PlannedPhase]) -> Iterator[Issue]:
@@ -325,31 +306,31 @@ def _order(phases: Sequence[PlannedPhase]) -> Iterator[Issue]:
     for number, count in Counter(numbers).items():
         if count > 1:
             hint = "give each phase a unique number"
-            yield _issue("phases", f"{count} phases have the number {number}", hint)
+            yield Issue("phases", f"{count} phases have the number {number}", hint)
     for phase in phases:
         for name in phase.depends_on:
             if name not in numbers:
-                yield _issue(
+                yield Issue(
                     "dependency_correctness",
                     f"phase {phase.number} depends on {name!r}, which is not a phase",
                     f"the phases are {', '.join(numbers)}",
                 )
     if circle := cycle({phase.number: phase.depends_on for phase in phases}):
         problem = f"phases depend on each other: {' → '.join(circle)}"
-        yield _issue("dependency_correctness", problem, "remove one of these dependencies")
+        yield Issue("dependency_correctness", problem, "remove one of these dependencies")
 
 
 def _substance(phase: PlannedPhase) -> Iterator[Issue]:
     missing = [name for name in ("name", "goal") if not getattr(phase, name).strip()]
     if missing:
         problem = f"phase {phase.number} has no {' and no '.join(missing)}"
-        yield _issue("phases", problem, "give it a name, and state what it achieves as its goal")
+        yield Issue("phases", problem, "give it a name, and state what it achieves as its goal")
     if not phase.criteria:
         hint = "list what must be true when the phase is complete"
         problem = f"phase {phase.number} has no success criteria"
-        yield _issue("phases", problem, hint, severity="warning")
+        yield Issue("phases", problem, hint, severity="warning")
     if not phase.requirements:
         problem = f"phase {phase.number} has no requirements"
-        yield _issue(
+        yield Issue(
             "requirement_coverage", problem, "list the requirements that it covers", severity="warning"
         )

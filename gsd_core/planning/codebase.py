@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from gsd_core.files import FileRefused, read_start
+from gsd_core.files import read_start
 
 FOLDER = ".planning/codebase"
 READ_LIMIT = 200_000
@@ -113,7 +113,7 @@ def read_codebase(root: Path) -> dict[str, str]:
     for name in SECTIONS:
         try:
             data = read_start(root, f"{FOLDER}/{name}", READ_LIMIT)
-        except (OSError, FileRefused):
+        except OSError:
             continue
         found[name] = data.decode("utf-8", "replace").replace("\r\n", "\n")
     return found

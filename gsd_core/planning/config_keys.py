@@ -104,14 +104,8 @@ _LEGACY: Mapping[str, tuple[str, ...]] = {
 }
 """Older names of keys that are not honored."""
 
-_OF_HOST = "for a setup of Claude Code or another host, which is not used here"
-_NO_ROLE = "the agent's role does not exist here"
-_OF_COMMAND = "for a command that does not exist here"
 _REVIEWERS = "`/gsd:review` with other vendors' tools does not exist here"
 _SEARCH = "other vendors' search services are not used"
-_LIMITS = "see the settings `limits.idle` and `limits.hard`, which hold for every agent call"
-_ALWAYS = "the check is code here, costs nothing and is always made"
-_ONE_AT_A_TIME = "plans are executed one after the other, each on the result of the one before"
 
 KEYS: tuple[ConfigKey, ...] = (
     # Models.
@@ -198,7 +192,7 @@ KEYS: tuple[ConfigKey, ...] = (
     _honored("agent_skills", dict, "see `agent_skills.<agent>`"),
     # Before the pattern below, which matches them too.
     *_not_applicable(
-        _NO_ROLE,
+        "the agent's role does not exist here",
         "agent_skills.gsd-advisor-researcher agent_skills.gsd-code-fixer agent_skills.gsd-code-reviewer "
         "agent_skills.gsd-doc-writer agent_skills.gsd-eval-auditor agent_skills.gsd-integration-checker "
         "agent_skills.gsd-nyquist-auditor agent_skills.gsd-project-researcher "
@@ -219,7 +213,7 @@ KEYS: tuple[ConfigKey, ...] = (
         "the branch of a quick task, with `{num}`, `{slug}`; it stays the current one",
     ),
     *_not_applicable(
-        _ALWAYS,
+        "the check is code here, costs nothing and is always made",
         "workflow.plan_check workflow.nyquist_validation workflow.post_planning_gaps "
         "workflow.context_coverage_gate workflow.plan_drift_precheck workflow.context_drift_precheck "
         "workflow.context_drift_action workflow.assumption_delta workflow.specless_probe_fallback "
@@ -307,7 +301,7 @@ KEYS: tuple[ConfigKey, ...] = (
         "git.allow_default_branch_commits",
     ),
     *_not_applicable(
-        _ONE_AT_A_TIME,
+        "plans are executed one after the other, each on the result of the one before",
         "parallelization parallelization.<key> planning.chunked_parallel workflow.plan_chunked "
         "workflow.use_worktrees workflow.worktree_skip_hooks workflow.inline_plan_threshold",
     ),
@@ -317,7 +311,7 @@ KEYS: tuple[ConfigKey, ...] = (
     *_not_applicable("`/gsd:pr-branch` and `/gsd:ship` do not exist here", "planning.pr_strict ship.<key>"),
     # Limits.
     *_not_applicable(
-        _LIMITS,
+        "see the settings `limits.idle` and `limits.hard`, which hold for every agent call",
         "workflow.subagent_timeout executor.stall_detect_interval_minutes executor.stall_threshold_minutes "
         "planner.stall_detect_interval_minutes planner.stall_threshold_minutes",
     ),
@@ -359,11 +353,14 @@ KEYS: tuple[ConfigKey, ...] = (
     # Other commands and programs.
     *_not_applicable(_REVIEWERS, "review.<key> review.<key>.<name> review.reviewer_instances.<name>.<key>"),
     *_not_applicable(
-        _OF_HOST, "hooks.<key> statusline.<key> capabilities.strict_known_registries capabilities.auto_update"
+        "for a setup of Claude Code or another host, which is not used here",
+        "hooks.<key> statusline.<key> capabilities.strict_known_registries capabilities.auto_update",
     ),
-    *_not_applicable(_OF_COMMAND, "manager.flags.<step>"),
+    *_not_applicable("for a command that does not exist here", "manager.flags.<step>"),
 )
 """Every key that is known."""
+
+_NAMES = tuple(name for key in KEYS for name in (key.name, *key.legacy))
 
 
 def key_of(name: str) -> ConfigKey | None:
@@ -373,7 +370,7 @@ def key_of(name: str) -> ConfigKey | None:
 
 def unknown_keys(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the keys of a config that no version of GSD has, each with the known key it resembles."""
-    known = [name for key in KEYS for name in (key.name, *key.legacy) if "<" not in name]
+    known = [name for name in _NAMES if "<" not in name]
     found: list[str] = []
     for name, _ in _entries(config):
         if key_of(name) is None:
@@ -420,13 +417,8 @@ def _may_contain(key: str) -> bool:
     depth = key.count(".") + 1
     return any(
         len(parts := name.split(".")) > depth and _pattern(".".join(parts[:depth])).fullmatch(key)
-        for name in _names()
+        for name in _NAMES
     )
-
-
-@cache
-def _names() -> tuple[str, ...]:
-    return tuple(name for key in KEYS for name in (key.name, *key.legacy))
 
 
 @cache

@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import FileRefused, list_below, read_start
+from gsd_core.files import FileRefused, list_below, start_as_text
 from gsd_core.model.ids import normal_phase, phase_order
 
 from .markdown import read_text
@@ -96,11 +96,7 @@ class Folder:
 
     def _frontmatter(self, name: str) -> str:
         """Return the frontmatter of a file, as text; empty if it has none or cannot be read."""
-        try:
-            data = read_start(self.root, f"{self.path}/{name}", MAX_FRONTMATTER)
-        except OSError:
-            return ""
-        text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+        text = start_as_text(self.root, f"{self.path}/{name}", MAX_FRONTMATTER).removeprefix("\ufeff")
         return text[: text.find("\n---", 3)] if text.startswith("---") else ""
 
     def find(self, kind: str) -> str:

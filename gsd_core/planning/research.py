@@ -66,11 +66,12 @@ def render_research(
     date: str,
 ) -> str:
     """Return the text of a phase's RESEARCH.md; *questions* are those that stayed open."""
+    decided = f"The decisions in {padded(phase.number)}-CONTEXT.md come first."
     parts = [
         f"# Phase {phase.number}: {title(phase.name)} - Research",
         f"**Researched:** {inline(date)}\n**Domain:** {inline(phase.goal) or title(phase.name)}\n"
         f"**Confidence:** {confidence.upper()}",
-        _constraints(phase) if phase.context else "",
+        f"<user_constraints>\n{decided}\n</user_constraints>" if phase.context else "",
         f"## Summary\n\n{paragraphs(summary)}",
         *(_section(topic, claims) for topic in HEADINGS),
         f"## Open Questions\n\n{bullets(questions) or 'None.'}",
@@ -80,11 +81,6 @@ def render_research(
         f"---\n\n*Phase: {padded(phase.number)}*\n*Research completed: {inline(date)}*",
     ]
     return document(parts)
-
-
-def _constraints(phase: PhaseView) -> str:
-    text = f"The decisions in {padded(phase.number)}-CONTEXT.md come first."
-    return f"<user_constraints>\n{text}\n</user_constraints>"
 
 
 def _section(topic: Topic, claims: Sequence[Claim]) -> str:

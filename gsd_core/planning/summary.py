@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.model.counts import counted
 from gsd_core.model.ids import padded
 from gsd_core.model.step import TaskCommit
 
@@ -98,7 +99,8 @@ def render_summary(
             "phase": folder,
             "plan": number,
             "subsystem": name,
-            "tags": _kinds_of_files([*created, *modified]),
+            # The technology, as far as it is known here.
+            "tags": sorted({PurePosixPath(path).suffix[1:].lower() for path in (*created, *modified)} - {""}),
             "provides": [f"{a.path}: {a.provides}" for a in plan.must_haves.artifacts if a.provides]
             or accomplishments,
             "key-files": {
@@ -123,6 +125,7 @@ def render_summary(
         *(f"- `{inline(path)}` - deleted" for path in deleted),
     ]
     setup = [*(task.name for task in plan.tasks if task.type == "checkpoint:human-action"), *logins]
+    left = f"{counted(len(undone), 'task is', 'tasks are')} not done, see above" if undone else ""
     unresolved = "; see the issues above" if any(issue.strip() for issue in issues) else ""
     parts = [
         f"# Phase {plan.phase} Plan {number}: {title(name)} Summary",
@@ -141,7 +144,7 @@ def render_summary(
         f"## {UNDONE}\n\n{bullets(undone)}" if undone else "",
         f"## {POSTPONED}\n\n{bullets(postponed)}" if postponed else "",
         f"## User Setup Required\n\n{bullets(setup) or 'None - the plan has no manual steps'}",
-        f"## Next Phase Readiness\n{_readiness(undone)}{unresolved}.",
+        f"## Next Phase Readiness\n{left or 'All tasks are done'}{unresolved}.",
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
     return f"{head}\n{document(parts)}"
@@ -151,17 +154,6 @@ def _number_of_tasks(plan: Plan, committed: Sequence[str]) -> int:
     """Return how many tasks the *committed* ones are; the commits of a test-driven feature are one task."""
     done = [sum(task.name in committed for task in part) for part in parts_of(plan.tasks)]
     return len(committed) - sum(count - 1 for count in done if count)
-
-
-def _readiness(undone: Sequence[str]) -> str:
-    if not undone:
-        return "All tasks are done"
-    return f"{len(undone)} {'task is' if len(undone) == 1 else 'tasks are'} not done, see above"
-
-
-def _kinds_of_files(paths: Iterable[str]) -> list[str]:
-    """Return the suffixes of the files: the technology, as far as it is known here."""
-    return sorted({PurePosixPath(path).suffix[1:].lower() for path in paths} - {""})
 
 
 def _short_duration(duration: timedelta | None) -> str:

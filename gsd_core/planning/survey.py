@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import list_below, read_start
+from gsd_core.files import list_below, start_as_text
 from gsd_core.model.counts import counted
 from gsd_core.model.ids import normal_phase, phase_order
 
@@ -234,9 +234,8 @@ def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Ar
     archived = [one.milestone for one in archives]
     over = {one.milestone.version for one in archives if one.over or one.milestone.version != version}
     tags = {entry.name for entry in list_below(root, ".git/refs/tags")}
-    with suppress(OSError):
-        refs = read_start(root, ".git/packed-refs", MAX_REFS).decode("utf-8", "replace")
-        tags |= set(re.findall(r" refs/tags/(\S+)$", refs, re.MULTILINE))
+    refs = start_as_text(root, ".git/packed-refs", MAX_REFS)
+    tags |= set(re.findall(r" refs/tags/(\S+)$", refs, re.MULTILINE))
     return Evidence(
         version=version,
         name=state.text("milestone_name"),

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from gsd_core.errors import PlanningError, ProjectError
-from gsd_core.files import kind_below, list_below, read_start
+from gsd_core.files import kind_below, list_below, start_as_text
 
 PLANNING = ".planning"
 POINTER = ".planning/active-workstream"
@@ -39,10 +39,7 @@ def active_workstream(root: Path) -> str:
 
     As in gsd-core, a name without a folder does not count.
     """
-    try:
-        name = read_start(root, POINTER, 200).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
+    name = start_as_text(root, POINTER, 200).strip()
     return name if _is_name(name) and kind_below(root, f"{FOLDER}/{name}") == "folder" else ""
 
 

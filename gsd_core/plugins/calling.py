@@ -78,7 +78,7 @@ class Hooks:
     ) -> Collected[R]:
         """Merge what all plugins contribute; the same *key* twice is a ``ConfigError``."""
         _check_mode(spec, "collect")
-        hook, arguments = _name(spec), bind(spec, *args, **kwargs)
+        hook, arguments = spec.__name__, bind(spec, *args, **kwargs)
         items: list[tuple[str, R]] = []
         failures: list[Fault] = []
         owners: dict[str, str] = {}
@@ -123,7 +123,7 @@ class Hooks:
             for name in names:
                 if name not in installed:
                     known = ", ".join(map(repr, sorted(installed))) or "none"
-                    raise ConfigError(f"unknown plugin {name!r} for {_name(spec)}; installed: {known}")
+                    raise ConfigError(f"unknown plugin {name!r} for {spec.__name__}; installed: {known}")
             impls = self._impls(spec)
             for impl in [impl for name in names for impl in impls if impl.plugin_name == name]:
                 outcome = await self._call(spec, impl, arguments, check, deciding=True)
@@ -251,7 +251,7 @@ class Hooks:
             return outcome.error
 
         subscriptions = [
-            Subscription(impl.plugin_name, _name(spec), size, partial(deliver, impl), self.report)
+            Subscription(impl.plugin_name, spec.__name__, size, partial(deliver, impl), self.report)
             for impl in self._impls(spec)
         ]
 
@@ -263,12 +263,12 @@ class Hooks:
             yield publish
 
     def _impls(self, spec: Callable[..., Any]) -> Sequence[pluggy.HookImpl]:
-        caller: pluggy.HookCaller = getattr(self.manager.hook, _name(spec))
+        caller: pluggy.HookCaller = getattr(self.manager.hook, spec.__name__)
         # By name, so that the order does not depend on what was installed or loaded first.
         return sorted(caller.get_hookimpls(), key=lambda i: (i.trylast - i.tryfirst, i.plugin_name))
 
     def _group(self, spec: Callable[..., Any], *, deciding: bool = False) -> CallGroup:
-        return CallGroup(_name(spec), self.grace, self.report, deciding)
+        return CallGroup(spec.__name__, self.grace, self.report, deciding)
 
     def _start_all(self, spec: Callable[..., Any], arguments: Arguments, check: Check) -> CallGroup:
         group = self._group(spec)
@@ -296,14 +296,10 @@ def bind(spec: Callable[..., Any], /, *args: Any, **kwargs: Any) -> dict[str, An
     return inspect.signature(spec).bind(*args, **kwargs).arguments
 
 
-def _name(spec: Callable[..., Any]) -> str:
-    return spec.__name__
-
-
 def _check_mode(spec: Callable[..., Any], mode: Mode) -> None:
     declared = mode_of(spec)
     if declared != mode:
-        raise TypeError(f"{_name(spec)} declares the mode {declared!r} and cannot be called by {mode!r}")
+        raise TypeError(f"{spec.__name__} declares the mode {declared!r} and cannot be called by {mode!r}")
 
 
 def _contributions(

@@ -270,11 +270,15 @@ async def run_agent(call: AgentCall) -> AgentResult:
     """Return a valid answer: the recorded one, or that of a conversation with at most two complaints."""
     complaints: Sequence[str] = ()
     value: Any = None
-    known, told = _recorded_answer(call), False
+    recorded = _recorded_exchanges(call)
+    # The last answer under the call's key, unless the agent was asked again after it.
+    last = recorded[-1] if recorded else None
+    known = structure(last.value, AgentResult) if isinstance(last, AgentClosed) and last.value else None
+    told = False
     # Counted in the journal: a judge that complains only so often has to take the same answer again.
-    given = sum(isinstance(each, AgentClosed) and bool(each.value) for each in _recorded_exchanges(call))
+    given = sum(isinstance(each, AgentClosed) and bool(each.value) for each in recorded)
     sent_back = given - (known is not None)
-    for conversation in _conversations(call):
+    for conversation in _conversations(call, recorded):
         task = attrs.evolve(call.task, conversation=conversation, run=call.run.id)
         task = attrs.evolve(task, prompt=_with_answers(call, task))
         call.tools = _recorded_tools(call, conversation)
@@ -292,13 +296,6 @@ async def run_agent(call: AgentCall) -> AgentResult:
             prompt = f"Your answer cannot be used yet:\n{listed}\nFix this and answer again, in full."
             task = attrs.evolve(task, prompt=prompt, conversation=attrs.evolve(conversation, resume=True))
     raise RejectedAnswer(f"the agent's answer is still invalid: {'; '.join(complaints)}", value)
-
-
-def _recorded_answer(call: AgentCall) -> AgentResult | None:
-    """Return the last answer under the call's key, unless the agent was asked again after it."""
-    last = next(reversed(_recorded_exchanges(call)), None)
-    value = last.value if isinstance(last, AgentClosed) else None
-    return structure(value, AgentResult) if value else None
 
 
 def _recorded_exchanges(call: AgentCall) -> list[AgentOpened | AgentClosed]:
@@ -328,7 +325,7 @@ def _recorded_tools(call: AgentCall, conversation: Conversation) -> list[ToolRec
     return list(found)
 
 
-def _conversations(call: AgentCall) -> Iterator[Conversation]:
+def _conversations(call: AgentCall, recorded: Sequence[AgentOpened | AgentClosed]) -> Iterator[Conversation]:
     """Yield the conversation to use (given, interrupted or new), then a second, new one.
 
     There is only one if the executor chose the conversation: a new one would not contain what the prompt
@@ -337,7 +334,7 @@ def _conversations(call: AgentCall) -> Iterator[Conversation]:
     if call.task.conversation is not None:
         yield call.task.conversation
         return
-    opened = [each.conversation for each in _recorded_exchanges(call) if isinstance(each, AgentOpened)]
+    opened = [each.conversation for each in recorded if isinstance(each, AgentOpened)]
     if opened and opened[-1]:
         yield attrs.evolve(opened[-1], resume=True)
     else:
@@ -400,10 +397,12 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     call.timeouts = AgentTimeouts(idle=task.limits.idle, hard=task.limits.hard, who=f"the agent {names}")
     call.used = Usage()
     call.inside, call.exchange = None, AsyncExitStack()
+    # In config.json, other values could not be told from an agent's own changes.
+    config = task.config if task.owns_planning else {}
     try:
         # Recorded as closed only afterwards: an answer that was forged with is never used.
         async with (
-            overlaid(call.run, _config_for(task), step=call.step, attempt=call.attempt),
+            overlaid(call.run, config, step=call.step, attempt=call.attempt),
             call.exchange,
             guarded(
                 call.run,
@@ -436,11 +435,6 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
             raise Exhausted(reason, hint=_BUDGET_HINT)
         raise Permanent(f"the agent used up its {result.ended} before it was done")
     return result
-
-
-def _config_for(task: AgentTask) -> Mapping[str, Any]:
-    """Return the values that ``config.json`` gets: others could not be told from an agent's own changes."""
-    return task.config if task.owns_planning else {}
 
 
 async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
-
 from gsd_core.errors import ConfigError, ProjectError
 from gsd_core.git import GitError
 from gsd_core.machine.facts import BranchChosen, BranchSwitched
@@ -23,14 +21,6 @@ from .work import require_branch
 
 NEVER = ("main", "master", "HEAD")
 """Names that no template may give, besides the base branch and the protected ones."""
-
-
-@frozen(kw_only=True)
-class _Target:
-    """A branch to switch to; *start* is the commit where it begins, empty if it stays where it is."""
-
-    name: str
-    start: str = ""
 
 
 async def enter_branch(run: Run, step: StepId) -> bool:
@@ -48,22 +38,22 @@ async def enter_branch(run: Run, step: StepId) -> bool:
         raise ConfigError(
             f"{CONFIG}: {name!r} is not a name for a branch", hint="correct the template in `git`"
         )
-    target = await _target(run, name)
-    if target is None:
+    start = await _start(run, name)
+    if start is None:
         return False
     before = run.workspace.branch or ""
     # Before the switch: a process that resumes the run after a kill accepts both branches.
-    run.record(BranchChosen(branch=name, from_=before, start=target.start))
+    run.record(BranchChosen(branch=name, from_=before, start=start))
     try:
-        if target.start:
-            await run.git.start_branch(name, target.start)
+        if start:
+            await run.git.start_branch(name, start)
         else:
             await run.git.switch_branch(name)
     except GitError as error:
         hint = error.hint or "commit or stash what is in the way, or rename the branch that is; then resume"
         raise ProjectError(f"cannot switch to branch {name!r}: {error.output or error}", hint=hint) from error
     run.workspace.branch = await run.git.branch()
-    run.record(BranchSwitched(branch=name, from_=before, start=target.start))
+    run.record(BranchSwitched(branch=name, from_=before, start=start))
     return True
 
 
@@ -96,14 +86,19 @@ def _allowed(name: str, key: str, config: Mapping[str, Any]) -> str:
     return name
 
 
-async def _target(run: Run, name: str) -> _Target | None:
-    """Return where to go; ``None`` to stay on the current branch, which contains the other one's work."""
+async def _start(run: Run, name: str) -> str | None:
+    """Return the commit where the branch *name* is to begin; empty if it stays where it is.
+
+    ``None``: stay on the current branch, which contains the other one's work.
+    """
     git = run.git
     head, there = await git.head() or "", await git.commit_of(name)
     if not there:
-        return _Target(name=name, start=await _start(run, head))
+        # At the base branch, if that has all that HEAD has.
+        base = await git.commit_of(get(run.planning.config, "git.base_branch", ""))
+        return base if base and await git.is_ancestor(head, base) else head
     if await git.is_ancestor(head, there):
-        return _Target(name=name)
+        return ""
     if not await git.is_ancestor(there, head):
         raise ProjectError(
             f"branch {name!r} and the current branch {run.workspace.branch!r} have different commits",
@@ -112,10 +107,4 @@ async def _target(run: Run, name: str) -> _Target | None:
     if any(fact.data.branch == name for fact in run.facts(BranchSwitched)):
         # A phase is worked on once more after later ones: their commits do not belong on its branch.
         return None
-    return _Target(name=name, start=head)
-
-
-async def _start(run: Run, head: str) -> str:
-    """Return the commit for a new branch: that of the base branch if it has all that *head* has."""
-    base = await run.git.commit_of(get(run.planning.config, "git.base_branch", ""))
-    return base if base and await run.git.is_ancestor(head, base) else head
+    return head

@@ -147,7 +147,8 @@ def summaries(output: str) -> Iterator[Tests]:
             else:
                 yield Tests(counts.passed + counts.failed, counts.failed)
     yield from (Tests() for _ in _NOTHING_RAN.finditer(output))
-    yield from _tap(output)
+    for match in _TAP.finditer(output):
+        yield Tests() if match["skip"] else Tests(1, 1 if match["failed"] else 0)
     yield from _go(output)
     yield from (Tests() for match in _NPM_SCRIPT.finditer(output) if does_nothing(match["script"]))
 
@@ -174,11 +175,6 @@ def _counts(text: str) -> _Counts:
         elif label.startswith(_SKIPPED):
             found.skipped += number
     return found
-
-
-def _tap(output: str) -> Iterator[Tests]:
-    for match in _TAP.finditer(output):
-        yield Tests() if match["skip"] else Tests(1, 1 if match["failed"] else 0)
 
 
 def _go(output: str) -> Iterator[Tests]:

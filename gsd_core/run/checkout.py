@@ -69,11 +69,12 @@ class Checkout:
         output. The *gate* decides about the command as it would run in the project.
         """
         here = _replaced(command, self.project, self.tree)
-        result = await check(_ProjectGate(gate, self), here, self.tree, limit, places=self.places)
+        project = _ProjectGate(gate=gate, checkout=self, step=gate.step, mark=gate.mark, sandbox=gate.sandbox)
+        result = await check(project, here, self.tree, limit, places=self.places)
         return attrs.evolve(result, command=command, output=_replaced(result.output, self.tree, self.project))
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class _ProjectGate:
     """Decides about commands in a checkout as if they ran in the project.
 
@@ -82,18 +83,9 @@ class _ProjectGate:
 
     gate: CommandGate
     checkout: Checkout
-
-    @property
-    def step(self) -> str:
-        return self.gate.step
-
-    @property
-    def mark(self) -> str:
-        return self.gate.mark
-
-    @property
-    def sandbox(self) -> Sandbox:
-        return self.gate.sandbox
+    step: str
+    mark: str
+    sandbox: Sandbox
 
     async def decide(self, use: ToolUse) -> Permission:
         checkout = self.checkout
@@ -117,7 +109,8 @@ async def checkout_of(git: Git) -> AsyncGenerator[Checkout | None]:
     It is removed at the end, also after a cancellation; what a killed process left is removed by the next
     checkout of the same project. Raises ``GitError`` if git fails, for example because the disk is full.
     """
-    commit = await git.call(partial(_head, git.command))
+    command = git.command
+    commit = await git.call(lambda: head(command) if is_repository(command) else None)
     if commit is None:
         yield None
         return
@@ -125,14 +118,10 @@ async def checkout_of(git: Git) -> AsyncGenerator[Checkout | None]:
     # Not in a thread: a cancellation could come before its result, which would leave the folder behind.
     folder = make_folder(git.root)
     try:
-        tree, places = await git.call(partial(_fill, git.command, folder, commit))
+        tree, places = await git.call(partial(_fill, command, folder, commit))
         yield Checkout(commit=commit, tree=tree, project=git.root, places=places)
     finally:
         await asyncio.shield(asyncio.to_thread(remove_folder, folder))
-
-
-def _head(git: Command) -> str | None:
-    return head(git) if is_repository(git) else None
 
 
 def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ...]]:

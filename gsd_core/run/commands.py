@@ -143,20 +143,23 @@ async def _run_once(
     mark = uuid.uuid4().hex
     tail = _Tail()
     code: int | None = None
-    problem = ""
+    problems: list[str] = []
     try:
         async with asyncio.timeout(limit.total_seconds()):
             started = await inside.command(command, {**variables, MARK: mark})
             code = await _run(started, inside.tree, tail)
     except TimeoutError:
-        problem = f"timed out after {limit}"
+        problems.append(f"timed out after {limit}")
     except (OSError, ValueError) as exc:
         # No process left, a command that is too long, or one that contains a NUL.
-        problem = f"could not be started: {exc}"
+        problems.append(f"could not be started: {exc}")
     finally:
-        leftover = await _end_leftovers(mark)
-    problems = tuple(part for part in (problem, leftover) if part)
-    return Ran(exit=code, output=tail.text(), problems=problems)
+        # Processes may have left the command's process group.
+        try:
+            await asyncio.to_thread(end_marked, [mark], env_name=MARK)
+        except ProjectError as exc:
+            problems.append(str(exc))
+    return Ran(exit=code, output=tail.text(), problems=tuple(problems))
 
 
 def environment(mark: str) -> dict[str, str]:
@@ -238,15 +241,6 @@ async def _run(command: SandboxedCommand, tree: Path, tail: _Tail) -> int:
         return code
     finally:
         os.close(reader)
-
-
-async def _end_leftovers(mark: str) -> str:
-    """End the processes that left the command's process group; return what is wrong if one survives."""
-    try:
-        await asyncio.to_thread(end_marked, [mark], env_name=MARK)
-    except ProjectError as exc:
-        return str(exc)
-    return ""
 
 
 def _empty_script(command: str, tree: Path) -> str:

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine.due import End, Start
-from gsd_core.machine.facts import QuestionWithdrawn
-from gsd_core.machine.state import inquiry_key
 from gsd_core.model.ids import INIT
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
 from gsd_core.planning.config import get
 
-from .questions import ask
+from .questions import ask, withdraw
 from .runtime import Run
 
 CONTINUE, STOP = "Continue", "Stop"
@@ -55,8 +53,7 @@ async def confirm(run: Run, item: Start) -> End | None:
     if answer.chosen != (STOP,):
         return None
     # The question is asked again when the run is resumed.
-    record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
-    run.record(QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=step)
+    withdraw(run, key)
     return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=f"stopped before {step}, as answered")
 
 

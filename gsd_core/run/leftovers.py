@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -80,19 +80,16 @@ def remove_leftovers(root: Path, data: Path | None) -> tuple[Path, ...]:
     """
     found = find_leftovers(root, data)
     if data is None or not (data.is_dir() or found.paths):
-        return tuple(_removed(found.folders))
-    owner = data / OWNER
-    had_owner = os.path.lexists(owner)
-    # While this process has the lock, no run starts. Taking and releasing it removes the owner's file.
-    with ProjectLock(data, command="gsd doctor --fix"):
-        found = find_leftovers(root, data)
-        if found.locks:
-            sweep_locks(
-                Command(root=root), before=time.time() - SETTLED.total_seconds(), in_use=is_git_at_work
-            )
-        gone = [*_removed(found.folders), *(path for path in found.locks if not os.path.lexists(path))]
-        gone += _removed(found.drafts)
-    return (*gone, *([owner] if had_owner and not os.path.lexists(owner) else []))
+        _remove(found.folders)
+    else:
+        # While this process has the lock, no run starts. Taking and releasing it removes the owner's file.
+        with ProjectLock(data, command="gsd doctor --fix"):
+            found = attrs.evolve(find_leftovers(root, data), owner=found.owner)
+            if found.locks:
+                before = time.time() - SETTLED.total_seconds()
+                sweep_locks(Command(root=root), before=before, in_use=is_git_at_work)
+            _remove([*found.folders, *found.drafts])
+    return tuple(path for path in found.paths if not os.path.lexists(path))
 
 
 def unowned_files() -> tuple[Path, ...]:
@@ -127,11 +124,10 @@ def _is_older(path: Path, age: timedelta) -> bool:
     return time.time() - changed > age.total_seconds()
 
 
-def _removed(paths: Collection[Path]) -> list[Path]:
+def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         if path.is_dir() and not path.is_symlink():
             remove_folder(path)
         else:
             with suppress(OSError):
                 path.unlink()
-    return [path for path in paths if not os.path.lexists(path)]

@@ -8,11 +8,10 @@ itself: that verification was skipped, and the number of assumed checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from gsd_core.machine import facts
 from gsd_core.machine.claims import unverified
-from gsd_core.machine.state import State
 from gsd_core.model.counts import counted, some_of
 from gsd_core.model.ids import StepId
 from gsd_core.sanitize import one_line, safe_text
@@ -25,35 +24,46 @@ MAX_NOTE = 200
 
 def notes_of(run: Run) -> tuple[str, ...]:
     """Return the notes of a run that ends now."""
-    missing = [info.name for info in run.request.plugins if info.status in ("broken", "untrusted")]
-    left = [
-        path
-        for fact in run.facts(facts.FilesLeft)
-        if fact.data.why == "secrets"
-        for path in fact.data.paths
-        if (run.root / path).exists()
-    ]
-    switched = [fact.data for fact in run.facts(facts.BranchSwitched)]
-    opened = [fact.data for fact in run.facts(facts.RunOpened)]
-    branches = [switched[0].from_, *(each.branch for each in switched)] if switched else []
-    return (
-        *_from_agents(run),
-        *_claimed(run.state),
-        *_edited(run.state),
-        *_unconfined(opened),
-        *_left_out(run.state, opened),
-        *_not_loaded(missing),
-        *_left(sorted(set(left))),
-        *_deferred(_still_deferred(run)),
-        *_unmerged(branches),
-    )
+    return tuple(_notes(run))
 
 
-def _from_agents(run: Run) -> Iterable[str]:
-    """Say what the agents' results have to say about the run, each thing once."""
+def _notes(run: Run) -> Iterator[str]:
+    state = run.state
+    # What the agents' results have to say about the run, each thing once.
     values = [fact.data.value or {} for fact in run.facts(facts.AgentClosed)]
-    notes = [one_line(str(value.get("note") or ""), MAX_NOTE) for value in values]
-    return dict.fromkeys(filter(None, notes))
+    said = [one_line(str(value.get("note") or ""), MAX_NOTE) for value in values]
+    yield from dict.fromkeys(filter(None, said))
+    phases = () if state.options.skip_verify else unverified(state)
+    if phases:
+        which = counted(len(phases), "phase was", "phases were")
+        yield f"{which} complete before and not verified by this run ({some_of(phases, MAX_NAMED)})"
+    if state.journal_lost:
+        yield "the journal of an earlier run is missing, and what its commits and files say was believed"
+    if plans := state.edited_plans:
+        verb = "plan {} was" if len(plans) == 1 else "plans {} were"
+        yield f"{verb.format(some_of(plans, MAX_NAMED))} edited by hand"
+    # Processes of earlier versions did not record their sandbox.
+    opened = [fact.data for fact in run.facts(facts.RunOpened)]
+    without = sum(not process.sandbox.name for process in opened if process.sandbox)
+    if without:
+        yield f"it ran {'in part ' if without < len(opened) else ''}without a sandbox"
+    detectors = sorted({name for process in opened for name in process.left_out})
+    if detectors and not state.options.skip_verify:
+        yield f"without the detector{'s' if len(detectors) > 1 else ''} {some_of(detectors, MAX_NAMED)}"
+    if missing := [info.name for info in run.request.plugins if info.status in ("broken", "untrusted")]:
+        verb = "plugin {} was" if len(missing) == 1 else "plugins {} were"
+        yield f"{verb.format(some_of(missing, MAX_NAMED))} not loaded"
+    secrets = (fact.data for fact in run.facts(facts.FilesLeft) if fact.data.why == "secrets")
+    if left := sorted({path for each in secrets for path in each.paths if (run.root / path).exists()}):
+        which = counted(len(left), "file that may contain secrets was", "files that may contain secrets were")
+        yield f"{which} left uncommitted ({safe_text(some_of(left, MAX_NAMED), multiline=False)})"
+    if tasks := _still_deferred(run):
+        which = counted(len(tasks), "task was", "tasks were")
+        yield f"{which} deferred ({some_of(tasks, MAX_NAMED)}; see deferred-items.md)"
+    if switched := [fact.data for fact in run.facts(facts.BranchSwitched)]:
+        first, last = (safe_text(name, multiline=False) for name in (switched[0].from_, switched[-1].branch))
+        into = f" into {first!r}" if first else ""
+        yield f"the work is on branch {last!r}, and merging it{into} is left to you"
 
 
 def _still_deferred(run: Run) -> list[str]:
@@ -85,62 +95,3 @@ def _still_deferred(run: Run) -> list[str]:
 def with_notes(reason: str, notes: Sequence[str]) -> str:
     """Return why a run ended, with its notes, as one line."""
     return "; ".join([reason, *notes])
-
-
-def _claimed(state: State) -> Iterable[str]:
-    """Say how many phases were not verified, and whose commits were believed."""
-    phases = () if state.options.skip_verify else unverified(state)
-    if phases:
-        which = counted(len(phases), "phase was", "phases were")
-        yield f"{which} complete before and not verified by this run ({some_of(phases, MAX_NAMED)})"
-    if state.journal_lost:
-        yield "the journal of an earlier run is missing, and what its commits and files say was believed"
-
-
-def _deferred(tasks: Sequence[str]) -> Iterable[str]:
-    """Say which tasks their plan went on without."""
-    if tasks:
-        which = counted(len(tasks), "task was", "tasks were")
-        yield f"{which} deferred ({some_of(tasks, MAX_NAMED)}; see deferred-items.md)"
-
-
-def _unmerged(branches: Sequence[str]) -> Iterable[str]:
-    """Say where the work is; *branches* are those that the run was on, in order."""
-    if len(branches) > 1:
-        into = f" into {safe_text(branches[0], multiline=False)!r}" if branches[0] else ""
-        name = safe_text(branches[-1], multiline=False)
-        yield f"the work is on branch {name!r}, and merging it{into} is left to you"
-
-
-def _edited(state: State) -> Iterable[str]:
-    if plans := state.edited_plans:
-        verb = "plan {} was" if len(plans) == 1 else "plans {} were"
-        yield f"{verb.format(some_of(plans, MAX_NAMED))} edited by hand"
-
-
-def _unconfined(opened: Sequence[facts.RunOpened]) -> Iterable[str]:
-    """Say whether processes of the run had no sandbox; earlier versions did not record it."""
-    without = sum(not process.sandbox.name for process in opened if process.sandbox)
-    if without:
-        yield f"it ran {'in part ' if without < len(opened) else ''}without a sandbox"
-
-
-def _not_loaded(names: Sequence[str]) -> Iterable[str]:
-    if names:
-        verb = "plugin {} was" if len(names) == 1 else "plugins {} were"
-        yield f"{verb.format(some_of(names, MAX_NAMED))} not loaded"
-
-
-def _left_out(state: State, opened: Sequence[facts.RunOpened]) -> Iterable[str]:
-    """Name the detectors that any process of the run was started without."""
-    names = sorted({name for process in opened for name in process.left_out})
-    if names and not state.options.skip_verify:
-        yield f"without the detector{'s' if len(names) > 1 else ''} {some_of(names, MAX_NAMED)}"
-
-
-def _left(paths: Sequence[str]) -> Iterable[str]:
-    if paths:
-        which = counted(
-            len(paths), "file that may contain secrets was", "files that may contain secrets were"
-        )
-        yield f"{which} left uncommitted ({safe_text(some_of(paths, MAX_NAMED), multiline=False)})"

@@ -103,8 +103,7 @@ class Notifier:
 
     @property
     def _settings(self) -> NotifySettings:
-        found: NotifySettings = self.run.request.settings.of(NotifySettings)
-        return found
+        return self.run.request.settings.of(NotifySettings)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         # asyncio keeps only weak references to tasks: without the set, one could be collected half-way.
@@ -228,14 +227,11 @@ def _deliveries(outcome: Outcome[Sequence[Delivery] | None]) -> Sequence[Deliver
 
 def _as_recorded(delivery: Delivery, plugin: str) -> Delivered:
     """Return a delivery as it is recorded; *plugin* may have put anything into its fields."""
+    tries: object = delivery.tries
     return Delivered(
         service=clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
         ok=bool(delivery.ok),
         reason=clip(safe_text(str(delivery.reason), multiline=False), MAX_REASON),
-        tries=_count(delivery.tries),
+        tries=int(tries) if isinstance(tries, int | float) else 1,
         plugin=plugin,
     )
-
-
-def _count(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 1

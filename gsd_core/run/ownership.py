@@ -31,17 +31,13 @@ def foreign_parts(step: StepRequest, result: StepResult, kind: StepType | None =
     def is_own_planning(path: str) -> bool:
         return PurePosixPath(path).parts[:1] == (".planning",) and is_own(path)
 
+    moved = [path for move in result.moved for path in (move.path, move.target)]
+    gone = (*moved, *result.removed)
     return (
         *(f"the file {file.path!r}" for file in result.files if not is_own(file.path)),
-        *(f"{path!r}, which it moves or removes" for path in _gone(result) if not is_own_planning(path)),
+        *(f"{path!r}, which it moves or removes" for path in gone if not is_own_planning(path)),
         *_foreign_changes(step, result.changes),
     )
-
-
-def _gone(result: StepResult) -> Iterator[str]:
-    for move in result.moved:
-        yield from (move.path, move.target)
-    yield from result.removed
 
 
 def _is_own_file(step: StepRequest, path: str) -> bool:

@@ -98,7 +98,7 @@ def prepare(
             message = f"the project {str(folder)!r} contains the user's home folder"
             raise ProjectError(message, hint="use a separate folder for the project")
     of_home = (*before, *home_places(home))
-    places = [place for place in of_home if not _is_in(place.path, project, tree)]
+    places = [one for one in of_home if not any(map(one.path.is_relative_to, (project, tree)))]
     is_checkout = not tree.is_relative_to(project)
     if copy and copy.top != tree:
         # In a monorepo, the packages beside the project are needed to build it.
@@ -215,7 +215,3 @@ def _symlink(path: Path) -> ProjectError:
     # A link in a writable folder can be replaced, and git and gsd would follow it on the host.
     message = f"{str(path)!r} is a symlink, so a sandbox cannot protect it"
     return ProjectError(message, hint="replace it by what it points to, or use --sandbox off")
-
-
-def _is_in(path: Path, *folders: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)

@@ -152,7 +152,7 @@ async def check_project(request: RunRequest, git: Git, journal: Journal, last: L
     # Now rather than at the first commit, after the agent's work was paid for.
     await git.call(partial(refuse_filters, git.command))
     validate_config(read_config(request.root), CONFIG)
-    settings: RunSettings = request.settings.of(RunSettings)
+    settings = request.settings.of(RunSettings)
     if not settings.accept_branch:
         await _check_branch(request, git, last)
     await _check_planning_files(git, _unwritten(journal, last))
@@ -340,7 +340,7 @@ def check_phases(request: RunRequest, state: State) -> None:
     root, wanted = request.root, request.options.phases
     if wanted is None:
         return
-    settings: RunSettings = request.settings.of(RunSettings)
+    settings = request.settings.of(RunSettings)
     known = [phase.number for phase in read_planning(root).phases]
     has = f"the roadmap has {', '.join(known)}"
     is_new = not known and not (root / ROADMAP).exists() and not any((root / ARCHIVE).glob("*"))

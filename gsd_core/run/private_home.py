@@ -30,8 +30,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -39,6 +39,8 @@ import attrs
 import platformdirs
 
 from gsd_core.model.sandbox import Place
+
+from .temporary import remove_folder
 
 TOOLCHAINS = (
     *(".cargo/bin", ".rustup", "go/bin", ".go", ".local/go", ".sdkman", ".jabba", ".jdks", ".jenv"),
@@ -138,7 +140,8 @@ def private_home(root: Path, *, caches: bool = True) -> Path:
     for path in (folder, home):
         path.mkdir(mode=0o700, exist_ok=True)
     # Commands without the project's lock may prepare the same one at the same time.
-    with _locked(folder / "lock"):
+    with (folder / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         _clean(home, home)
         (folder / "used").touch()
         real = real_home()
@@ -208,13 +211,6 @@ def _make_folder(home: Path, name: str) -> None:
                 if part.is_symlink() or part.is_file():
                     part.unlink()
                 part.mkdir(mode=0o700)
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None]:
-    with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def empty_home(folder: Path) -> Path:
@@ -327,7 +323,7 @@ def _sweep(homes: Path) -> None:
     for folder in homes.iterdir():
         with suppress(OSError):
             if time.time() - (folder / "used").stat().st_mtime > UNUSED.total_seconds():
-                remove(folder)
+                remove_folder(folder)
 
 
 def _clean(folder: Path, home: Path) -> None:
@@ -343,7 +339,7 @@ def _clean(folder: Path, home: Path) -> None:
         elif any(path in one.parents for one in kept):
             _clean(path, home)
         else:
-            remove(path)
+            remove_folder(path)
 
 
 def _copy_cache(source: Path, target: Path) -> None:
@@ -358,7 +354,7 @@ def _copy_cache(source: Path, target: Path) -> None:
         else:
             done = _is_affordable(source) and _succeeds("cp", "-Rp", "--", str(source.resolve()), str(target))
         if not done:
-            remove(target)
+            remove_folder(target)
 
 
 def _clones(source: Path, target: Path) -> bool:
@@ -431,21 +427,3 @@ def _user(home: Path) -> str:
     except KeyError:
         return f"user:x:{os.getuid()}:{os.getgid()}::{home}:/bin/sh"
     return f"{entry.pw_name}:x:{entry.pw_uid}:{entry.pw_gid}:{entry.pw_gecos}:{home}:{entry.pw_shell}"
-
-
-def remove(folder: Path) -> None:
-    """Remove *folder*, also what programs in it made unreadable or, like Go's module cache, read-only."""
-    with suppress(OSError):
-        shutil.rmtree(folder)
-        return
-    _unlock(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _unlock(folder: Path) -> None:
-    with suppress(OSError):
-        folder.chmod(stat.S_IRWXU)
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    _unlock(Path(entry.path))

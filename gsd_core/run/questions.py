@@ -19,8 +19,8 @@ from gsd_core.codec import structure
 from gsd_core.errors import JournalError, Parked
 from gsd_core.hookspecs import gsd_answer
 from gsd_core.journal.schema import InboxItem
-from gsd_core.machine.facts import AnswerRefused, ControlAsked, QuestionAnswered, QuestionAsked
-from gsd_core.machine.state import QuestionRecord
+from gsd_core.machine import facts
+from gsd_core.machine.state import QuestionRecord, inquiry_key
 from gsd_core.model.ids import question_id
 from gsd_core.model.question import Answer, Inquiry, Question, refusal
 from gsd_core.plugins.call_group import Outcome
@@ -49,7 +49,7 @@ async def ask(
     stamped = _stamp(run, inquiry, step, key)
     if not all(_record_of(run, question.id) for question in stamped.questions):
         # "occasion" is the name of the key on disk, in all versions.
-        run.record(QuestionAsked(inquiry=stamped, occasion=key), step=step)
+        run.record(facts.QuestionAsked(inquiry=stamped, occasion=key), step=step)
     limit = run.limits.park_after if agent_waits else None
     timeout = asyncio.timeout(limit.total_seconds() if limit is not None else None)
     try:
@@ -63,7 +63,14 @@ async def ask(
             raise
         ids = _ids(stamped)
         raise Parked(f"no answer to {', '.join(ids)} within {limit}", ids) from None
-    return tuple(_answer_to(run, question.id) for question in stamped.questions)
+    answers = (_answer_to(run, question.id) for question in stamped.questions)
+    return tuple(answer for answer in answers if answer is not None)
+
+
+def withdraw(run: Run, key: str) -> None:
+    """Record that the last inquiry with that *key* needs no answer any more."""
+    inquiry = next(r.inquiry for r in reversed(list(run.state.inquiries.values())) if r.key == key)
+    run.record(facts.QuestionWithdrawn(key=inquiry_key(inquiry)), step=inquiry.step)
 
 
 def answered_checkpoints(run: Run, step: str) -> tuple[tuple[Question, Answer], ...]:
@@ -117,25 +124,20 @@ def _ids(inquiry: Inquiry) -> tuple[str, ...]:
     return tuple(question.id for question in inquiry.questions)
 
 
-def _answer_to(run: Run, question: str) -> Answer:
+def _answer_to(run: Run, question: str) -> Answer | None:
     record = _record_of(run, question)
-    assert record is not None, f"{question} was asked"
-    return record.answers[question]
+    return record.answers.get(question) if record else None
 
 
 def _unanswered(run: Run, inquiry: Inquiry) -> Inquiry | None:
     """Return the inquiry with its unanswered questions only; ``None`` if all are answered."""
-    left: list[Question] = []
-    for question in inquiry.questions:
-        record = _record_of(run, question.id)
-        if record is None or question.id not in record.answers:
-            left.append(question)
-    return attrs.evolve(inquiry, questions=tuple(left)) if left else None
+    left = tuple(question for question in inquiry.questions if _answer_to(run, question.id) is None)
+    return attrs.evolve(inquiry, questions=left) if left else None
 
 
 def _time_left(run: Run, inquiry: Inquiry) -> timedelta:
     """Return how long the questions may still stay open; they may have been asked by an earlier process."""
-    limit: timedelta = run.request.settings.of(QuestionSettings).timeout
+    limit = run.request.settings.of(QuestionSettings).timeout
     asked = [record.at for question in inquiry.questions if (record := _record_of(run, question.id))]
     left = max(asked, default=run.now()) + limit - run.now()
     # A process that resumes the run after that time may have been given the answer: `--answers`, `--yes`.
@@ -292,7 +294,7 @@ def _record_answer(run: Run, answer: Answer, *, via: str, consumes: Sequence[int
     record = _record_of(run, answer.question)
     step = record.inquiry.step if record else ""
     stamped = attrs.evolve(answer, via=via, at=run.now())
-    run.record(QuestionAnswered(answer=stamped), step=step, consumes=consumes)
+    run.record(facts.QuestionAnswered(answer=stamped), step=step, consumes=consumes)
 
 
 def take_answers(run: Run) -> None:
@@ -305,7 +307,7 @@ def take_answers(run: Run) -> None:
     for item in run.journal.take_inbox():
         if item.kind == "stop":
             what = "pause" if item.data.get("after") == "step" else "stop"
-            run.record(ControlAsked(what=what, by=item.by, via="inbox"), consumes=[item.id])
+            run.record(facts.ControlAsked(what=what, by=item.by, via="inbox"), consumes=[item.id])
         elif item.kind == "answer":
             try:
                 answer = structure(item.data, Answer)
@@ -316,7 +318,7 @@ def take_answers(run: Run) -> None:
                 if not why:
                     valid.setdefault(answer.question, []).append((item, answer))
                     continue
-            run.record(AnswerRefused(answer=item.data, reason=why), consumes=[item.id])
+            run.record(facts.AnswerRefused(answer=item.data, reason=why), consumes=[item.id])
         elif item.kind not in ("phase", "todo"):  # the loop takes these, between two steps
             run.journal.consumed([item.id])
     for given in valid.values():

@@ -48,10 +48,6 @@ Observer: TypeAlias = Callable[[State, Record], None]
 MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
 
 
-def _make_effects(journal: Journal, git: Git) -> Effects:
-    return Effects(journal=journal, git=git)
-
-
 @attrs.frozen(kw_only=True)
 class RunRequest:
     """What the user asks for.
@@ -79,7 +75,7 @@ class RunRequest:
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     command: tuple[str, ...] = ()
     observers: tuple[Observer, ...] = ()
-    effects: MakeEffects = _make_effects
+    effects: MakeEffects = lambda journal, git: Effects(journal=journal, git=git)
     last_run: LastRun | None = None
 
 
@@ -176,14 +172,12 @@ class Run:
     @property
     def settings(self) -> RunSettings:
         """The settings of section ``run``."""
-        found: RunSettings = self.request.settings.of(RunSettings)
-        return found
+        return self.request.settings.of(RunSettings)
 
     @property
     def limits(self) -> LimitSettings:
         """The settings of section ``limits``."""
-        found: LimitSettings = self.request.settings.of(LimitSettings)
-        return found
+        return self.request.settings.of(LimitSettings)
 
     @property
     def mark(self) -> str:

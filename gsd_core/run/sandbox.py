@@ -12,7 +12,7 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -24,7 +24,6 @@ from gsd_core.errors import ConfigError, GsdError, NoSandbox, Permanent, PluginE
 from gsd_core.git.command import Command
 from gsd_core.git.throwaway import make, refresh
 from gsd_core.hookspecs import gsd_sandbox
-from gsd_core.machine.facts import Record, RunOpened, typed
 from gsd_core.model.sandbox import ConfinedProcess, Place, SandboxedCommand, SandboxUnavailable
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import supervised, total_memory
@@ -227,7 +226,9 @@ async def choose_sandbox(
     fixes = tuple(dict.fromkeys(each.fix for each in refused if each.fix))
     if used_before or settings.sandbox == "required":
         needed = f"the run used {used_before!r}" if used_before else "one is required"
-        raise NoSandbox(f"no sandbox works, and {needed}: {why}", hint=_joined([*fixes, CONTINUE_WITHOUT]))
+        raise NoSandbox(
+            f"no sandbox works, and {needed}: {why}", hint="; or ".join([*fixes, CONTINUE_WITHOUT])
+        )
     return Sandbox(root=root, hooks=hooks, why=why, fixes=fixes)
 
 
@@ -260,12 +261,8 @@ def warning_about(sandbox: Sandbox) -> str:
     """Return what the user has to know about a run that is not confined; empty if it is."""
     if sandbox.name:
         return ""
-    fix = f" ({_joined(sandbox.fixes)})" if sandbox.fixes else ""
+    fix = f" ({'; or '.join(sandbox.fixes)})" if sandbox.fixes else ""
     return f"no sandbox: agents and commands can change all that you can: {sandbox.why}{fix}"
-
-
-def _joined(parts: Collection[str]) -> str:
-    return "; or ".join(parts)
 
 
 async def _problem_with(sandbox: Sandbox) -> SandboxUnavailable | None:
@@ -340,9 +337,3 @@ async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailabl
     return SandboxUnavailable(
         reason=f"`true` failed in it with exit code {process.returncode}: {clip(said, MAX_OUTPUT)}"
     )
-
-
-def recorded_sandbox(facts: Iterable[Record]) -> str:
-    """Return the sandbox that the last process of a run used, from its ``run.opened`` facts; else empty."""
-    opened = [fact.data.sandbox for fact in typed(facts, RunOpened)]
-    return opened[-1].name if opened and opened[-1] else ""

@@ -13,14 +13,13 @@ from pathlib import Path, PurePosixPath
 
 from gsd_core.errors import Parked
 from gsd_core.git import digests
-from gsd_core.machine.facts import FilesLeft, QuestionWithdrawn
-from gsd_core.machine.state import inquiry_key
+from gsd_core.machine.facts import FilesLeft
 from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
 from gsd_core.protected_paths import is_secret_name, is_suspect_name
 from gsd_core.sanitize import find_secrets, safe_text
 
-from .questions import ask
+from .questions import ask, withdraw
 from .runtime import Run
 
 SCAN_LIMIT = 2_000_000
@@ -101,8 +100,7 @@ async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[st
         if answer.chosen == (COMMIT,):
             return set(suspects)
     except Parked:
-        record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
-        run.record(QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=step.id)
+        withdraw(run, key)
     left = FilesLeft(paths=tuple(sorted(suspects)), found=contents, why="secrets")
     run.record(left, step=step.id, attempt=step.attempt)
     return set()

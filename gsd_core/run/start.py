@@ -448,19 +448,16 @@ async def _close(run: Run, end: End) -> RunEnd:
     except GsdError:
         commits = 0  # git cannot be started either; what ended the run is more important
     total = sum((call.usage for call in run.ledger.calls.values()), Usage()).dollars
-    notes = notes_of(run)
     dollars = str(total.quantize(Decimal("0.0001"))) if total else "" if total is None else "0"
     if run.state.closed:
         # Not the state's, which is the lifecycle's if this process only did steps that were asked for.
         closed = [*run.facts(facts.RunClosed)][-1].data
-        end = End(outcome=closed.outcome, exit=closed.exit, reason=closed.reason)
-        notes = closed.notes
     else:
         closed = facts.RunClosed(
             outcome=end.outcome,
             exit=end.exit,
             reason=end.reason,
-            notes=notes,
+            notes=notes_of(run),
             dollars=dollars,
             commits=commits,
         )
@@ -469,11 +466,11 @@ async def _close(run: Run, end: End) -> RunEnd:
         with suppress(JournalError):
             run.record(closed)
     return RunEnd(
-        outcome=end.outcome,
-        exit=end.exit,
-        reason=end.reason,
+        outcome=closed.outcome,
+        exit=closed.exit,
+        reason=closed.reason,
         run=run.id,
-        notes=notes,
+        notes=closed.notes,
         dollars=dollars,
         commits=commits,
     )

@@ -24,8 +24,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -539,6 +539,14 @@ class Host:
     agents: int = attrs.field(default=0, init=False)
     owned: bool = attrs.field(default=False, init=False)
 
+    @contextmanager
+    def _may_park(self) -> Generator[None]:
+        try:
+            yield
+        except Parked as exc:
+            self.parked = exc
+            raise
+
     async def run_agent(
         self, key: str, task: AgentTask, accept: Accept | None = None, functions: Functions | None = None
     ) -> AgentResult:
@@ -568,10 +576,8 @@ class Host:
             )
             self.agents += 1
             try:
-                return await run_agent(call)
-            except Parked as exc:
-                self.parked = exc
-                raise
+                with self._may_park():
+                    return await run_agent(call)
             finally:
                 self.agents -= 1
 
@@ -579,12 +585,8 @@ class Host:
         """See :class:`gsd_core.StepHost`."""
         texts = "\0".join(question.text for question in inquiry.questions)
         key = f"{inquiry.kind} {hashlib.sha256(texts.encode()).hexdigest()[:12]}"
-        with core_at_work():
-            try:
-                return await ask(self.run, inquiry, step=self.step.id, key=key, agent_waits=self.agents > 0)
-            except Parked as exc:
-                self.parked = exc
-                raise
+        with core_at_work(), self._may_park():
+            return await ask(self.run, inquiry, step=self.step.id, key=key, agent_waits=self.agents > 0)
 
     async def begin_plan(self, plan: Plan) -> StepRequest:
         """See :class:`gsd_core.StepHost`."""
@@ -595,11 +597,8 @@ class Host:
             recorded = made_plan(self.run, self.step.id) or record_plan(self.run, self.step, plan)
             done = await _tasks_done(self.run, self.step.id, recorded)
             self.step = attrs.evolve(self.step, plan=recorded, tasks_done=done)
-            try:
+            with self._may_park():
                 await keep_and_ask(self.run, self.step)
-            except Parked as exc:
-                self.parked = exc
-                raise
             return self.step
 
     async def find_gaps(self, phase: PhaseView) -> tuple[PhaseView, GapReport]:

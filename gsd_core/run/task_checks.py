@@ -41,7 +41,8 @@ async def check_before(run: Run, step: StepRequest, gate: StepGate, task: Task) 
     result = await check(gate, task.check, step.tree, run.limits.check)
     # A program or file that is missing now may be what the task is about; wrong syntax stays wrong.
     result = evolve(result, unusable=result.unusable or syntax_error(result.exit, result.output))
-    checked = facts.CheckedBefore(task=name, sha256=_digest(task.check), result=_redacted(result))
+    redacted = evolve(result, command=redact(result.command))
+    checked = facts.CheckedBefore(task=name, sha256=_digest(task.check), result=redacted)
     run.record(checked, step=step.id, attempt=step.attempt)
     return result
 
@@ -205,10 +206,6 @@ def _before(run: Run, name: str, command: str) -> CheckResult | None:
 
 def _digest(command: str) -> str:
     return hashlib.sha256(command.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _redacted(result: CheckResult) -> CheckResult:
-    return evolve(result, command=redact(result.command))
 
 
 def _promised(plan: Plan) -> frozenset[str]:

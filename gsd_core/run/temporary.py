@@ -43,13 +43,15 @@ def dead_folders(root: Path | None) -> Iterator[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove *folder*; what programs made read-only in it, such as Go's module cache, too."""
+    """Remove *folder*, also what programs in it made unreadable or, like Go's module cache, read-only."""
     with suppress(OSError):
         shutil.rmtree(folder)
         return
-    for path, _, _ in os.walk(folder):
+    locked = [folder]
+    for path in locked:  # it grows
         with suppress(OSError):
-            Path(path).chmod(stat.S_IRWXU)
+            path.chmod(stat.S_IRWXU)
+            locked += [one for one in path.iterdir() if not one.is_symlink() and one.is_dir()]
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import define, evolve, frozen
 
 from gsd_core.errors import PluginRefused
-from gsd_core.files import read_start
+from gsd_core.files import start_as_text
 from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
 from gsd_core.git.untrusted import LocalProgram
@@ -308,17 +308,10 @@ _COMMIT_ID = re.compile(r"`([0-9a-f]{7,40})`")
 
 def _commits_in_summaries(phase: PhaseView, trailed: Container[str]) -> dict[str, list[str]]:
     return {
-        plan.id: _COMMIT_ID.findall(_summary_text(phase.project, plan.summary))
+        plan.id: _COMMIT_ID.findall(start_as_text(phase.project, plan.summary, SUMMARY_LIMIT))
         for plan in phase.plans
         if plan.summary and plan.id not in trailed
     }
-
-
-def _summary_text(project: Path, path: str) -> str:
-    try:
-        return read_start(project, path, SUMMARY_LIMIT).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
 
 
 # Gaps

@@ -20,14 +20,14 @@ from gsd_core.errors import ProjectError
 from gsd_core.git import GitError, GitUnavailable, digests
 from gsd_core.machine import facts
 from gsd_core.machine.facts import Recorded
-from gsd_core.machine.state import StepRecord, inquiry_key
+from gsd_core.machine.state import StepRecord
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
 
 from .commit_hooks import commit_with_hooks
 from .delivery import is_within, may_commit, needs_consent, nested_projects, promised
 from .permission import StepGate
-from .questions import ask
+from .questions import ask, withdraw
 from .runtime import Run
 from .secret_files import allowed_secret_files, find_secret_files, record_left
 
@@ -130,8 +130,10 @@ async def keep_and_ask(run: Run, step: StepRequest) -> None:
     if step.plan is None:
         return
     found = (await changes(run, step.id)).theirs
-    ignored = await _ignored_files(run, promised(step.plan))
-    listed = sorted(path for path in found if may_commit(path) and is_within(path, promised(step.plan)))
+    names = promised(step.plan)
+    files = [path for path in names if (run.tree / path).is_file() and _size(run.tree / path) <= COPY_LIMIT]
+    ignored = await run.git.ignored(files) if files else ()
+    listed = sorted(path for path in found if may_commit(path) and is_within(path, names))
     kept = await _keep(run, step, [*listed, *ignored], found)
     if listed:
         await _ask_about_listed(run, step, listed, kept)
@@ -182,8 +184,7 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
 async def _stop(run: Run, answer: Answer, key: str) -> None:
     """End the run as ``gsd stop`` does; the question is asked again when the run is resumed."""
     run.record(facts.ControlAsked(what="stop", by=answer.by, via=answer.via))
-    record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
-    run.record(facts.QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=record.inquiry.step)
+    withdraw(run, key)
     gsd = run.request.info.command
     message = "stopped, because the plan lists files with uncommitted changes"
     raise ProjectError(message, hint=f"commit or move them, then run `{gsd} resume`")
@@ -247,12 +248,6 @@ async def _commit_once(run: Run, step: StepRequest, paths: Collection[str], name
     await require_branch(run)
     text = f"chore({step.plan.id}): {subject}"
     return await commit_with_hooks(run, tuple(paths), text, names, body="", empty=False)
-
-
-async def _ignored_files(run: Run, paths: Iterable[str]) -> list[str]:
-    """Return those of *paths* that are files which git ignores: a plan may overwrite them all the same."""
-    files = [path for path in paths if (run.tree / path).is_file() and _size(run.tree / path) <= COPY_LIMIT]
-    return list(await run.git.ignored(files)) if files else []
 
 
 def _size(file: Path) -> int:
