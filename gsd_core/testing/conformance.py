@@ -365,8 +365,7 @@ class Invocation:
         """Call it twice concurrently; raise ``AssertionError`` if a call fails."""
 
         async def call() -> None:
-            calls = [self.hooks().try_out(self.spec, self.limit, *args) for _ in range(2)]
-            for [outcome] in await asyncio.gather(*calls):
+            for [outcome] in await asyncio.gather(self.call(*args), self.call(*args)):
                 _value(outcome)
 
         _run(call())
@@ -398,7 +397,7 @@ class Invocation:
 
         ticking = asyncio.create_task(tick())
         try:
-            [outcome] = await self.hooks().try_out(self.spec, self.limit, *args)
+            [outcome] = await self.call(*args)
         finally:
             ticking.cancel()
             await asyncio.wait([ticking])

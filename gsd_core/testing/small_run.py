@@ -312,16 +312,10 @@ def _request(
     sections: Mapping[str, Mapping[str, Any]],
 ) -> RunRequest:
     """Return the run; plugins of the test that do part of the work are asked before the stand-ins."""
-    chosen: dict[str, Any] = {
-        key: [*given.plugins_of(spec), "small"]
-        for key, spec in (
-            ("agent", gsd_run_agent),
-            ("execute", gsd_execute_step),
-            ("workspace", gsd_workspace),
-        )
-    }
     run: dict[str, Any] = {
-        **chosen,
+        "agent": [*given.plugins_of(gsd_run_agent), "small"],
+        "execute": [*given.plugins_of(gsd_execute_step), "small"],
+        "workspace": [*given.plugins_of(gsd_workspace), "small"],
         "sandbox": "off",
         "audit": False,
         "gap_rounds": 0,

@@ -22,17 +22,7 @@ from gsd_core import (
     settings_of,
 )
 from gsd_core.hookspecs import gsd_answer, gsd_settings, gsd_write_config
-
-GATES = (
-    "confirm_project",
-    "confirm_phases",
-    "confirm_roadmap",
-    "confirm_breakdown",
-    "confirm_plan",
-    "execute_next_plan",
-    "issues_review",
-    "confirm_transition",
-)
+from gsd_core.planning.config_keys import GATES as GATES
 
 
 @attrs.frozen(kw_only=True)

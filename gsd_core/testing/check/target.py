@@ -58,18 +58,13 @@ class Target:
     @property
     def project(self) -> Mapping[str, Any]:
         """The table ``project`` of its ``pyproject.toml``; empty if there is none."""
-        if not self.folder:
-            return {}
-        table: Mapping[str, Any] = _read_pyproject(self.folder).get("project", {})
+        table: Mapping[str, Any] = self._pyproject.get("project", {})
         return table
 
     @property
     def check_settings(self) -> Mapping[str, Any]:
         """The settings with which the plugin is checked: the table ``tool.gsd.check`` of its package."""
-        if not self.folder:
-            return {}
-        pyproject = _read_pyproject(self.folder)
-        table: Mapping[str, Any] = pyproject.get("tool", {}).get("gsd", {}).get("check", {})
+        table: Mapping[str, Any] = self._pyproject.get("tool", {}).get("gsd", {}).get("check", {})
         # As TOML has dates, which JSON does not.
         return {str(key): str(value) if isinstance(value, date) else value for key, value in table.items()}
 
@@ -77,6 +72,10 @@ class Target:
     def entry_points(self) -> Mapping[str, str]:
         """The plugins that its ``pyproject.toml`` declares: module by name."""
         return _entry_points(self.project)
+
+    @property
+    def _pyproject(self) -> Mapping[str, Any]:
+        return _read_pyproject(self.folder) if self.folder else {}
 
 
 def find_target(text: str) -> Target:

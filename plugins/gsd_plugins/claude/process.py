@@ -124,9 +124,7 @@ class CliProcess:
         """Return an error with the process's exit code and the end of its standard error."""
         from claude_agent_sdk import ProcessError
 
-        with suppress(TimeoutError):
-            async with asyncio.timeout(1):
-                await process.wait()
+        await self._wait(1)
         if self._stderr_task:
             await asyncio.wait({self._stderr_task}, timeout=1)
         return ProcessError("the CLI exited", exit_code=process.returncode, stderr="\n".join(self._stderr))

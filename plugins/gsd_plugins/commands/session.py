@@ -8,19 +8,10 @@ from typing import Any
 import attrs
 
 from gsd_core import AgentResult, AgentTask, Conversation, Permanent, StepHost, StepRequest
+from gsd_core.planning.config_keys import GATES
 
 from .checkpoints import find_checkpoint
 
-GATES = (
-    "confirm_project",
-    "confirm_phases",
-    "confirm_roadmap",
-    "confirm_breakdown",
-    "confirm_plan",
-    "execute_next_plan",
-    "issues_review",
-    "confirm_transition",
-)
 OVERLAY: Mapping[str, Any] = {
     "mode": "yolo",
     # The engine starts the next command: one that starts it itself would do so without limits and checks.

@@ -53,7 +53,8 @@ async def run_command(step: StepRequest, host: StepHost, command: Command, *, mo
     result = await run_session(step, host, prompt, name=called, more=more)
     planning = await asyncio.to_thread(read_planning, step.project)
     if missing := command.missing(step, planning):
-        raise Permanent(f"{called} ended, but {missing}{last_words(result)}", hint=_hint(called))
+        hint = f"see what {called} needs by running it in Claude Code, then resume"
+        raise Permanent(f"{called} ended, but {missing}{last_words(result)}", hint=hint)
     return planning
 
 
@@ -61,10 +62,6 @@ def last_words(result: AgentResult) -> str:
     """Return the end of the agent's text for an error message."""
     text = " ".join(result.text.split())
     return f"; it said: {'…' if len(text) > MAX_WORDS else ''}{text[-MAX_WORDS:]}" if text else ""
-
-
-def _hint(called: str) -> str:
-    return f"see what {called} needs by running it in Claude Code, then resume"
 
 
 def is_complete(step: StepRequest) -> bool:
@@ -76,12 +73,14 @@ def _number(step: StepRequest) -> str:
     return step.phase.number if step.phase else ""
 
 
-def _phase(step: StepRequest, planning: Planning) -> PhaseView | None:
-    return planning.phase(_number(step))
+def _in_phase(missing: Callable[[StepRequest, PhaseView], str]) -> Callable[[StepRequest, Planning], str]:
+    """Return what is *missing* in the phase of a step, or that the phase is gone."""
 
+    def missing_in(step: StepRequest, planning: Planning) -> str:
+        phase = planning.phase(_number(step))
+        return missing(step, phase) if phase else f"phase {_number(step)} is not in ROADMAP.md any more"
 
-def _gone(step: StepRequest) -> str:
-    return f"phase {_number(step)} is not in ROADMAP.md any more"
+    return missing_in
 
 
 # init
@@ -121,10 +120,7 @@ def _no_roadmap(step: StepRequest, planning: Planning) -> str:
 # discuss
 
 
-def _no_context(step: StepRequest, planning: Planning) -> str:
-    phase = _phase(step, planning)
-    if phase is None:
-        return _gone(step)
+def _no_context(step: StepRequest, phase: PhaseView) -> str:
     return "" if phase.context or phase.plans else f"phase {phase.number} has no CONTEXT.md"
 
 
@@ -135,10 +131,7 @@ def _plan_arguments(step: StepRequest) -> str:
     return f"{_number(step)} --gaps" if step.report and step.report.gaps else _number(step)
 
 
-def _no_plans(step: StepRequest, planning: Planning) -> str:
-    phase = _phase(step, planning)
-    if phase is None:
-        return _gone(step)
+def _no_plans(step: StepRequest, phase: PhaseView) -> str:
     if unreadable := [plan.path for plan in phase.plans if plan.unreadable]:
         return f"these plans cannot be read: {', '.join(unreadable)}"
     there = {plan.id for plan in phase.plans}
@@ -158,10 +151,7 @@ def _execute_arguments(step: StepRequest) -> str:
     return f"{_number(step)} --gaps-only" if step.plan and step.plan.gap_closure else _number(step)
 
 
-def _no_summary(step: StepRequest, planning: Planning) -> str:
-    phase = _phase(step, planning)
-    if phase is None:
-        return _gone(step)
+def _no_summary(step: StepRequest, phase: PhaseView) -> str:
     name = step.plan.id if step.plan else ""
     plan = next((one for one in phase.plans if one.id == name), None)
     if plan is None:
@@ -172,10 +162,10 @@ def _no_summary(step: StepRequest, planning: Planning) -> str:
 COMMANDS: Mapping[str, Command] = {
     "init": Command(name=INIT, arguments=lambda step: f"--auto {IDEA}", missing=_no_roadmap),
     "discuss": Command(
-        name="discuss-phase", arguments=lambda step: f"{_number(step)} --auto", missing=_no_context
+        name="discuss-phase", arguments=lambda step: f"{_number(step)} --auto", missing=_in_phase(_no_context)
     ),
-    "plan": Command(name="plan-phase", arguments=_plan_arguments, missing=_no_plans),
-    "execute": Command(name="execute-phase", arguments=_execute_arguments, missing=_no_summary),
+    "plan": Command(name="plan-phase", arguments=_plan_arguments, missing=_in_phase(_no_plans)),
+    "execute": Command(name="execute-phase", arguments=_execute_arguments, missing=_in_phase(_no_summary)),
 }
 """The commands by the kind of step.
 

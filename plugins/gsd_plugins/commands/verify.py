@@ -14,7 +14,6 @@ from gsd_core import (
     Evidence,
     Gap,
     GapReport,
-    HumanCheck,
     Inquiry,
     Permanent,
     PhaseView,
@@ -31,6 +30,7 @@ from gsd_plugins.uat import find_uat_gaps, question_of, with_answer
 from .steps import Command, run_command
 
 BY = "commands"
+PASSED = ("pass", "passed", "approved", "verified")
 
 
 async def execute_verify(step: StepRequest, host: StepHost) -> StepResult:
@@ -67,11 +67,8 @@ def _from_verification(verdict: Verdict) -> GapReport:
     if verdict.status == "gaps_found" and not gaps:
         text = f"{verdict.path} says gaps_found, but lists no gap"
         gaps = (Gap(truth="The verification lists its gaps", reason=text, status="unverified"),)
-    return GapReport(gaps=gaps, human=tuple(check for check in verdict.human if not _has_result(check)))
-
-
-def _has_result(check: HumanCheck) -> bool:
-    return check.result.lower() in ("pass", "passed", "approved", "verified")
+    human = tuple(check for check in verdict.human if check.result.lower() not in PASSED)
+    return GapReport(gaps=gaps, human=human)
 
 
 async def _from_acceptance_tests(step: StepRequest, host: StepHost, phase: PhaseView) -> GapReport:

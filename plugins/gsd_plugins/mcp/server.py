@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gsd_core import ConfigError, FileRefused, GsdError, NotFound, UserError, read_below, safe_text
-from gsd_plugins.sessions import Source
+from gsd_plugins.sessions import Source, until_one_ends
 
 from .calls import MAX_SESSIONS, Calls, Result
 from .catalog import BY_NAME, PROMPTS, TOOLS
@@ -176,18 +176,11 @@ async def _until(closing: asyncio.Event, call: Coroutine[Any, Any, Result]) -> R
 
     The SDK itself cancels requests at its end, but then it waits a second for each, and logs it.
     """
-    closed = asyncio.create_task(closing.wait())
-    task = asyncio.create_task(call)
-    try:
-        await asyncio.wait([closed, task], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        is_done = task.done()
-        for one in (closed, task):
-            one.cancel()
-        await asyncio.gather(closed, task, return_exceptions=True)
-    if not is_done:
+    _, task = await until_one_ends(closing.wait(), call)
+    if task.cancelled():
         raise UserError("the server was stopped during this call", hint="call it again on the next server")
-    return task.result()
+    result: Result = task.result()
+    return result
 
 
 def described() -> list[types.Tool]:

@@ -21,15 +21,11 @@ def command_of(given: Mapping[str, Any], sessions: Iterable[Session]) -> tuple[l
 
     *sessions* are those that exist: idea documents that none of them needs any more are removed.
     """
-    project = _project(given["project"])
+    named: str = given["project"]
+    project = Path(named).expanduser()
+    if not project.is_absolute() or not _is_plain(named):
+        raise UserError(f"project: {named!r} is not an absolute path", hint="such as /home/me/my-project")
     return _arguments(given, project, sessions), project
-
-
-def _project(given: str) -> Path:
-    path = Path(given).expanduser()
-    if not path.is_absolute() or not _is_plain(given):
-        raise UserError(f"project: {given!r} is not an absolute path", hint="such as /home/me/my-project")
-    return path
 
 
 def _arguments(given: Mapping[str, Any], project: Path, sessions: Iterable[Session]) -> list[str]:

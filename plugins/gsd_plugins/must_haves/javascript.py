@@ -22,10 +22,13 @@ from .source import (
     words_of,
 )
 from .trees import (
+    arguments_of,
     comments_before,
     comments_in,
     field,
+    first_of,
     line_of,
+    lineage,
     masked,
     named,
     parse,
@@ -41,6 +44,7 @@ _FUNCTIONS = ("arrow_function", "function_expression", "function", "generator_fu
 _DECLARATIONS = ("function_declaration", "generator_function_declaration")
 _CLASSES = ("class_declaration", "abstract_class_declaration", "class")
 _STRINGS = ("string", "template_string")
+_AROUND = ("parenthesized_expression", "as_expression", "satisfies_expression")
 _PRINT = re.compile(
     r"(?:this\.)?(?:\w+\.)?#?_?(?:console|log|logger|logging)(?:\.\w+)?|alert|print"
     r"|process\.std(?:out|err)\.write"
@@ -94,11 +98,8 @@ def read(text: str, *, typed: bool = False) -> Source:
     for node in root.named_children:
         exports.add(node)
     names = _declared(root)
-    if (
-        not exports.found
-        and not exports.references
-        and "import_statement" not in {n.type for n in root.children}
-    ) and "require" not in text:  # a script of a page: its declarations are global
+    imports = "require" in text or "import_statement" in {n.type for n in root.children}
+    if not exports.found and not imports:  # a script of a page: its declarations are global
         exports.names |= names
     tests = tuple(_tests(root, nodes))
     functions = list(_functions(root, nodes, exports.names))
@@ -174,7 +175,6 @@ class _Exports:
 
     names: set[str] = attrs.field(factory=set[str])
     star: list[str] = attrs.field(factory=list[str])
-    references: bool = False
     open: bool = False
     found: bool = False
 
@@ -281,12 +281,10 @@ def _references(nodes: Sequence[Node]) -> Iterator[Reference]:
                     yield Reference(module=_string(field(child, "source")))
         elif node.type == "call_expression":
             called = text_of(node, "function")
-            arguments = named(field(node, "arguments"))
-            if (
-                re.fullmatch(r"import|require|require\.resolve|import\.meta\.(?:glob|resolve)", called)
-                and arguments
-            ):
-                yield Reference(module=_string(arguments[0]))
+            argument = first_of(field(node, "arguments"))
+            imports = re.fullmatch(r"import|require|require\.resolve|import\.meta\.(?:glob|resolve)", called)
+            if imports and argument:
+                yield Reference(module=_string(argument))
 
 
 def _path_strings(nodes: Sequence[Node]) -> Iterator[str]:
@@ -357,9 +355,8 @@ def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator
 def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
     """Yield the functions and classes that stand in for a missing argument."""
     for node in nodes:
-        if node.type in (
-            *("assignment_pattern", "object_assignment_pattern", "required_parameter", "optional_parameter"),
-        ) or (node.type == "binary_expression" and text_of(node, "operator") in ("??", "||")):
+        is_default = node.type.endswith(("assignment_pattern", "required_parameter", "optional_parameter"))
+        if is_default or (node.type == "binary_expression" and text_of(node, "operator") in ("??", "||")):
             value = field(node, "right") or field(node, "value")
             if value and value.type == "new_expression":
                 value = field(value, "constructor")
@@ -376,19 +373,16 @@ def _nested(nodes: Sequence[Node], seen: set[int]) -> Iterator[Function]:
         if parent is None or parent.type in ("assignment_pattern", "binary_expression", "class_body"):
             continue
         name = text_of(field(node, "name") or field(parent, "name") or field(parent, "key")) or "callback"
-        outer: Node | None = parent
-        while outer and not (
-            outer.type == "call_expression" and "createContext" in text_of(outer, "function")
-        ):
-            if outer.type == "class_body":
-                break
-            outer = outer.parent
         # The default of a context fails on purpose: a component is used outside of its provider.
-        if not outer:
-            found = _function(node, name, node, set(), set())
-            yield attrs.evolve(
-                found, nested=True, callback=_answers_the_rest(node), answers=found.answers and _changes(node)
-            )
+        if any(
+            outer.type == "class_body" or "createContext" in text_of(outer, "function")
+            for outer in lineage(parent)
+        ):
+            continue
+        found = _function(node, name, node, set(), set())
+        yield attrs.evolve(
+            found, nested=True, callback=_answers_the_rest(node), answers=found.answers and _changes(node)
+        )
 
 
 def _answers_the_rest(function: Node) -> bool:
@@ -402,7 +396,7 @@ def _changes(function: Node) -> bool:
     call = function.parent.parent if function.parent else None
     if call is None or not _CHANGES.search(text_of(call, "function")):
         return False
-    path = text_of(next(iter(named(field(call, "arguments"))), None))
+    path = text_of(first_of(field(call, "arguments")))
     return re.search(r"(?i)health|ping|log-?out|hook|echo|csp|report|ready|telemetry", path) is None
 
 
@@ -411,13 +405,13 @@ def _unwrapped(node: Node | None) -> Node | None:
     for _ in range(3):
         if node is None or node.type in _FUNCTIONS:
             return node
-        if node.type in ("as_expression", "satisfies_expression", "parenthesized_expression"):
-            node = next(iter(named(node)), None)
+        if node.type in _AROUND:
+            node = first_of(node)
         elif node.type == "call_expression" and re.search(
             r"(?:memo|forwardRef|cache|observer|[hH]andler|catchAsync|catchErrors|wrap\w*|with[A-Z]\w*|action|procedure)$",
             text_of(node, "function"),
         ):
-            node = next(iter(named(field(node, "arguments"))), None)
+            node = first_of(field(node, "arguments"))
     return node
 
 
@@ -572,9 +566,9 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
             # After branches that return something, it refuses what none of them handles.
             return ("code", "", body) if any(map(_computes, rest)) else ("unfinished", text, body)
         if statement.type == "expression_statement":
-            call = next(iter(named(statement)), None)
+            call = first_of(statement)
             if call and call.type == "await_expression":
-                call = next(iter(named(call)), call)
+                call = first_of(call) or call
             called = text_of(call, "function") if call and call.type == "call_expression" else ""
             if _PRINT.fullmatch(called):
                 printed = text
@@ -602,26 +596,22 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
         return ("print", printed, body) if printed else ("empty", "", body)
     if len(rest) > 1:
         returned = returned_values(rest, "return_statement")
-        values = [next(iter(named(node)), None) for node in returned]
+        values = list(map(first_of, returned))
         if len({text_of(value) for value in values}) == 1 and _is_constant(values[0]):
             return "constant", text_of(values[0]), returned[0]
         return "code", "", body
     [last] = rest
     if last.type == "call_expression":
-        if all(map(_is_constant, named(field(last, "arguments")))):
+        if all(map(_is_constant, arguments_of(last))):
             return "constant", text_of(last), body
         return "code", "", body
     if last.type != "return_statement":
-        call = next(iter(named(last)), None) if last.type == "expression_statement" else None
-        items = named(field(call, "arguments")) if call and call.type == "call_expression" else []
-        if (
-            items
-            and all(map(_is_constant, items))
-            and any(UNFINISHED.search(_string(item)) for item in items)
-        ):
+        call = first_of(last) if last.type == "expression_statement" else None
+        items = arguments_of(call) if call and call.type == "call_expression" else []
+        if all(map(_is_constant, items)) and any(UNFINISHED.search(_string(item)) for item in items):
             return "unfinished", text_of(last), body  # toast("Not implemented yet")
         return "code", "", body
-    answer = next(iter(named(last)), None)
+    answer = first_of(last)
     if answer is None:
         return ("print", printed, body) if printed else ("empty", "", body)
     return (*_value(answer, names, constants), body)
@@ -648,10 +638,10 @@ def _is_idle(statement: Node) -> bool:
     """Whether a statement cannot fail: a message, an answer, or a literal that is returned."""
     if statement.type == "return_statement":
         return all(map(_is_constant, named(statement)))
-    call = next(iter(named(statement)), None)
+    call = first_of(statement)
     called = text_of(call, "function") if call and call.type == "call_expression" else ""
     if call and _RESPONSE.fullmatch(called):
-        return all(map(_is_constant, named(field(call, "arguments"))))
+        return all(map(_is_constant, arguments_of(call)))
     return bool(_PRINT.fullmatch(called))
 
 
@@ -664,15 +654,7 @@ def _computes(statement: Node) -> bool:
 
 
 def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[BodyKind, str]:
-    while node.type in (
-        "parenthesized_expression",
-        "as_expression",
-        "satisfies_expression",
-        "await_expression",
-    ):
-        inner = next(iter(named(node)), None)
-        if inner is None:
-            break
+    while node.type in (*_AROUND, "await_expression") and (inner := first_of(node)):
         node = inner
     text = text_of(node)
     if node.type.startswith("jsx_") and not any(
@@ -692,7 +674,7 @@ def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[Body
     if node.type == "call_expression" and _PRINT.fullmatch(text_of(node, "function")):
         return "print", text
     is_response = node.type == "call_expression" and _RESPONSE.fullmatch(text_of(node, "function"))
-    if is_response and all(map(_is_constant, named(field(node, "arguments")))):
+    if is_response and all(map(_is_constant, arguments_of(node))):
         return "constant", text
     return "code", ""
 
@@ -710,10 +692,8 @@ def _is_empty_markup(node: Node) -> bool:
     shown = " ".join(text_of(inner).strip() for inner in walk(node) if inner.type == "jsx_text").strip()
     if not shown:
         return "jsx_attribute" not in kinds
-    owner: Node | None = node
-    while owner and not field(owner, "name"):
-        owner = owner.parent
-    component = words_of(text_of(owner, "name") if owner else "")
+    owner = next((outer for outer in lineage(node) if field(outer, "name")), None)
+    component = words_of(text_of(owner, "name"))
     if re.search(
         r"(?i)coming soon|placeholder|\btodo\b|under construction|not (?:yet )?implemented|lorem ipsum", shown
     ):
@@ -749,14 +729,13 @@ def _is_constant(node: Node | None) -> bool:
             return all(pair.type == "pair" and _is_constant(field(pair, "value")) for pair in named(node))
         case "new_expression":
             name = text_of(node, "constructor")
-            arguments = named(field(node, "arguments"))
+            arguments = arguments_of(node)
             if name in ("Map", "Set", "Date", "WeakMap"):
                 return not arguments and name != "Date"
             return name in ("Response", "NextResponse") and all(map(_is_constant, arguments))
         case "call_expression":
-            return bool(_WRAPS.match(text_of(node, "function"))) and all(
-                map(_is_constant, named(field(node, "arguments")))
-            )
+            wraps = _WRAPS.match(text_of(node, "function"))
+            return wraps is not None and all(map(_is_constant, arguments_of(node)))
         case _:
             return False
 
@@ -792,7 +771,7 @@ def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
             continue
         if _GROUP_CALL.match(called):
             continue
-        arguments = named(field(node, "arguments"))
+        arguments = arguments_of(node)
         function = next((a for a in arguments if a.type in _FUNCTIONS), None)
         if not arguments or (function is None and (len(arguments) != 2 or arguments[0].type not in _STRINGS)):
             continue
@@ -802,21 +781,15 @@ def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
             and arguments[0].type not in _STRINGS
         ):
             continue
-        options = next((text_of(a) for a in arguments if a.type == "object"), "")
         skipped = _is_skipped(called) or bool(
-            re.search(r"\b(?:skip|todo|ignore)\s*:\s*(?:true\b|['\"])", options)
+            re.search(r"\b(?:skip|todo|ignore)\s*:\s*(?:true\b|['\"])", _options(node))
         )
-        parent = node.parent
-        while parent:
-            if parent.type == "call_expression":
+        for parent in lineage(node):
+            if parent != node and parent.type == "call_expression":
                 outer = _callee(parent)
-                outer_options = next(
-                    (text_of(a) for a in named(field(parent, "arguments")) if a.type == "object"), ""
-                )
                 skipped |= bool(_GROUP_CALL.match(outer) or _TEST_CALL.match(outer)) and (
-                    _is_skipped(outer) or bool(re.search(r"\bskip\s*:\s*true\b", outer_options))
+                    _is_skipped(outer) or bool(re.search(r"\bskip\s*:\s*true\b", _options(parent)))
                 )
-            parent = parent.parent
         yield Test(
             name=_string(arguments[0]) or text_of(arguments[0])[:40],
             line=line_of(node),
@@ -838,8 +811,12 @@ def _asserting_names(node: Node) -> set[str]:
     return set(_pattern_names(field(node, "name"))) - {"test", "it", "describe"}
 
 
+def _options(call: Node) -> str:
+    return next((text_of(a) for a in arguments_of(call) if a.type == "object"), "")
+
+
 def _keys_of_last_argument(call: Node) -> set[str]:
-    last = next(iter(named(field(call, "arguments"))[-1:]), None)
+    last = next(iter(arguments_of(call)[-1:]), None)
     return {text_of(pair, "key") for pair in named(last)} if last and last.type == "object" else set()
 
 
@@ -873,19 +850,19 @@ def _waits_for_done(function: Node) -> bool:
 
 def _is_in_callback(node: Node, test: Node) -> bool:
     """Whether a call is in a function that the test passes on, but not to a timer or a promise."""
-    inner = node.parent
-    while inner and inner != test:
+    for inner in lineage(node):
+        if inner == test:
+            break
         if inner.type in _FUNCTIONS and inner.parent and inner.parent.type == "arguments":
-            called = text_of(inner.parent.parent, "function") if inner.parent.parent else ""
+            called = text_of(inner.parent.parent, "function")
             return not _WAITS_ONLY.match(called) and not called.endswith((".then", ".finally", ".catch"))
-        inner = inner.parent
     return False
 
 
 def _can_fail(function: Node, known: set[str]) -> bool:
     """Whether something in a function can fail."""
     parameters = field(function, "parameters") or field(function, "parameter")
-    first = next(iter(_pattern_names(parameters)), "") if parameters else ""
+    first = next(_pattern_names(parameters), "")
     body = field(function, "body") or field(function, "value") or function
     finished = None
     if body.type == "statement_block":
@@ -912,7 +889,8 @@ def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
             return False
     function = field(node, "function")
     called = text_of(function)
-    arguments = named(field(node, "arguments"))
+    arguments = arguments_of(node)
+    is_trivial = bool(arguments) and all(map(_is_constant, arguments))
     if any(child.type == "type_arguments" for child in node.children) and re.search(
         "(?i)assert|expect", called
     ):
@@ -921,7 +899,7 @@ def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
         # Only a matcher fails: `expect(x)` alone does nothing, nor does `expect(x).toBeCalled`.
         if node.parent is None or node.parent.type != "member_expression" or _is_never_called(node):
             return False
-        return not (bool(arguments) and all(map(_is_constant, arguments)) and _matcher_is_constant(node))
+        return not (is_trivial and _matcher_is_constant(node))
     if function is None:
         return False
     if function.type == "identifier":
@@ -930,24 +908,18 @@ def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
             or (called != context and _ASSERTING.match(called))
             or (called == "done" and arguments)
         ):
-            return not (bool(arguments) and all(map(_is_constant, arguments)) and called.startswith("assert"))
-        return bool(re.match(r"expect[A-Z]|expect_", called)) and (
-            called in known or called.startswith("expect")
-        )
+            return not (is_trivial and called.startswith("assert"))
+        return bool(re.match(r"expect[A-Z]|expect_", called))
     if function.type == "member_expression":
         name = text_of(function, "property")
         root = called.split(".")[0].split("(")[0]
         if root == context and context and name not in _NOT_ASSERTIONS:
-            waits = re.match(r"waitFor|click|getBy", name) is not None
-            return waits or not arguments or not all(map(_is_constant, arguments))
+            return not is_trivial or re.match(r"waitFor|click|getBy", name) is not None
         if root in ("cy", "sinon", "td") or name in ("expect", "should", "exit"):
             return name not in ("visit", "stub", "fake", "spy")
         if root in ("assert", "t", "chai") or _ASSERTING.match(name):
             # A query of a page takes constants and can fail; a comparison of constants cannot.
-            trivial = (
-                root in ("assert", "t", "chai") and bool(arguments) and all(map(_is_constant, arguments))
-            )
-            return not trivial and name not in _NOT_ASSERTIONS
+            return not (is_trivial and root in ("assert", "t", "chai")) and name not in _NOT_ASSERTIONS
     return False
 
 
@@ -970,7 +942,7 @@ def _matcher_is_constant(expect: Node) -> bool:
         call = call.parent
     if call is None or call.type != "call_expression":
         return True
-    return all(map(_is_constant, named(field(call, "arguments"))))
+    return all(map(_is_constant, arguments_of(call)))
 
 
 def _is_swallowed(node: Node, function: Node) -> bool:

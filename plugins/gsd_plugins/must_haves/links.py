@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from gsd_core import BadArtifact, Evidence, Gap, KeyLink
 
@@ -88,7 +88,7 @@ def _check_reference(
     if _BY_FOLDER.search(link.via) and (found := next((n for n in folders if _mention(n, code)), "")):
         return _evidence(link, f"names the folder {found!r}")
     same_language = source is not None and LANGUAGES.get(PurePosixPath(target).suffix) == source.language
-    if (source is not None and not same_language) or (source is not None and _INDIRECT.search(link.via)):
+    if source is not None and (not same_language or _INDIRECT.search(link.via)):
         # Another language, or no import by its nature: a name in the code or its strings has to do.
         if name := _mention(target, code if _INDIRECT.search(link.via) else _without_prose(source)):
             return _evidence(link, f"mentions {name!r}")
@@ -110,10 +110,8 @@ def _check_reference(
         return None
     if _THROUGH.search(link.via) and refers_through(sources, path, target):
         return _evidence(link, f"reaches {target} through another module")
-    where = "in a comment or a string" if _mention(target, text) else ""
-    return _gap(
-        link, f"{link.source} does not import {target}" + (f"; it is mentioned only {where}" if where else "")
-    )
+    mentioned = "; it is mentioned only in a comment or a string" if _mention(target, text) else ""
+    return _gap(link, f"{link.source} does not import {target}{mentioned}")
 
 
 async def _check_pattern(
@@ -227,10 +225,8 @@ def _file_reference(source: Source | None, code: str, path: str, target: str) ->
             return text
         if url and (bare == url or bare.startswith(f"{url}/") or bare.endswith(url) or f"{url}/" in bare):
             return text
-        if "*" in bare and source.language != "javascript":
-            pattern = posixpath.normpath(posixpath.join(posixpath.dirname(path), bare))
-            if PurePosixPath(target).match(pattern):
-                return text
+        if "*" in bare and source.language != "javascript" and PurePosixPath(target).match(relative):
+            return text
     return ""
 
 
@@ -268,9 +264,9 @@ def _reference_names(target: str) -> Iterator[str]:
     """Yield the names that a file may use to refer to *target*."""
     bare = target.removesuffix("()")
     yield from dict.fromkeys([target, bare])
-    if not _is_path(bare):
-        return
     path = PurePosixPath(bare)
+    if " " in bare or bare.startswith("/") or not ("/" in bare or path.suffix):
+        return
     stem = path.name.split(".")[0] or path.name
     if stem.lstrip("+").lower() in GENERIC_NAMES and path.parent.name:
         yield path.parent.name
@@ -285,10 +281,6 @@ def bare_path(text: str) -> str:
     """``src/page.tsx (header)`` and ``src/page.tsx:Header`` mean ``src/page.tsx``."""
     text = re.sub(r"\s+\(.*\)$", "", text.strip().strip("`")).removeprefix("./")
     return re.sub(r"(\.\w{1,6})(?:::?|#)[\w.()]+$", r"\1", text)
-
-
-def _is_path(text: str) -> bool:
-    return " " not in text and not text.startswith("/") and ("/" in text or bool(Path(text).suffix))
 
 
 def _is_file_name(text: str) -> bool:

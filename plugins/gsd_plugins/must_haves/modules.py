@@ -21,6 +21,7 @@ EXTENSIONS = (
     *(".vue", ".svelte", ".json", ".d.ts"),
 )
 _COLLECTORS = word_set("index mod main api exports public-api public_api lib")
+"""Modules that collect others: only those are followed."""
 OTHERS_FOLDERS = ("node_modules", "vendor", "target", "dist", "build", "venv", "site-packages")
 MAX_FILES = 2000
 """How many files of a project are searched for an indirect link."""
@@ -173,7 +174,7 @@ def _javascript(sources: Sources, path: str, reference: Reference, target: str, 
     return any(
         file != path and refers(sources, file, target, depth=depth + 1)
         for file in reached
-        if _passes_on(file)
+        if PurePosixPath(file).stem in _COLLECTORS
     )
 
 
@@ -189,11 +190,6 @@ def module_files(candidate: str) -> list[str]:
     """Return the files that an import of *candidate* may mean."""
     stem = re.sub(r"\.[cm]?jsx?$", "", candidate)
     return [candidate, *(stem + e for e in EXTENSIONS), *(f"{candidate}/index{e}" for e in EXTENSIONS)]
-
-
-def _passes_on(file: str) -> bool:
-    """Whether a module is one that collects others: only those are followed."""
-    return PurePosixPath(file).stem in _COLLECTORS
 
 
 def _workspace_package(sources: Sources, module: str, target: str) -> bool | None:

@@ -8,6 +8,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Literal
 
 import attrs
@@ -95,15 +96,13 @@ def read(text: str, *, typed: bool = False) -> Source | None:
             + [node.attr for node in nodes if isinstance(node, ast.Attribute)]
         ),
         tests=tuple(_tests(module, nodes)) if re.search(r"[Tt]est|scenarios", text) else (),
-        empty=all(_is_nothing(statement) for statement in module.body),
+        empty=all(map(_does_nothing, module.body)),
     )
 
 
 def _spans(text: str) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]]:
     """Return the comments by line, and the strings, as spans of characters."""
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    starts = _line_starts(text)
     comments: dict[int, tuple[int, int]] = {}
     strings: list[tuple[int, int]] = []
     try:
@@ -118,12 +117,13 @@ def _spans(text: str) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]
     return comments, strings
 
 
+def _line_starts(text: str) -> list[int]:
+    return [0, *accumulate(map(len, text.splitlines(keepends=True)))]
+
+
 def _documentation(text: str, nodes: Sequence[ast.AST]) -> list[tuple[int, int]]:
     """Return the spans of strings that are statements: docstrings, and code that was put into quotes."""
-    lines = text.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
+    lines, starts = text.splitlines(keepends=True), _line_starts(text)
 
     def position(line: int, column: int) -> int:
         # The columns of ast count bytes.
@@ -266,11 +266,10 @@ def _functions(module: ast.Module, nodes: Sequence[ast.AST], remarks: dict[int, 
         for inner in ast.walk(default)
         if isinstance(inner, ast.Name)
     } | {
-        name
+        ast.unparse(value.func if isinstance(value, ast.Call) else value)
         for node in nodes
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
         for value in node.values[1:]
-        for name in [ast.unparse(value.func if isinstance(value, ast.Call) else value)]
     }
     # `class Retry: pass` is a marker if the module itself makes or compares it.
     used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
@@ -361,14 +360,9 @@ def _function(
     remarks: dict[int, str],
 ) -> Function:
     decorators = [ast.unparse(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
-    arguments = [
-        *node.args.posonlyargs,
-        *node.args.args,
-        *node.args.kwonlyargs,
-        *([node.args.vararg] if node.args.vararg else []),
-        *([node.args.kwarg] if node.args.kwarg else []),
-    ]
-    names = [argument.arg for argument in arguments]
+    given = node.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    names = [argument.arg for argument in arguments if argument]
     if owner and names and "staticmethod" not in decorators:
         names = names[1:]
     kind, value, rest = _classify(node.body, names)
@@ -396,7 +390,7 @@ def _function(
         parameters=values,
         announces=bool(printing),
         idle=len(printing) + calls.count("len") == len(calls),
-        length=(node.end_lineno or node.lineno) - node.lineno + 1,
+        length=last - node.lineno + 1,
         unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
         answers=handles
         and kind == "constant"
@@ -457,13 +451,10 @@ def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind,
                 rest.append(statement)
     if unfinished and all(isinstance(s, ast.Return) for s in rest):
         return "unfinished", unfinished, statements
-    returned_everywhere = (
-        _values(rest) if len(rest) > 1 or isinstance(rest[0] if rest else None, ast.If) else []
-    )
-    if len({ast.unparse(value) for value in returned_everywhere}) == 1 and _is_constant(
-        returned_everywhere[0]
-    ):
-        return "constant", ast.unparse(returned_everywhere[0]), []
+    returned_everywhere = _values(rest) if len(rest) > 1 or isinstance(next(iter(rest), None), ast.If) else []
+    texts = {ast.unparse(value) for value in returned_everywhere}
+    if len(texts) == 1 and _is_constant(returned_everywhere[0]):
+        return "constant", texts.pop(), []
     match rest:
         case []:
             if (constants or slept) and not printed:
@@ -534,7 +525,7 @@ def _values(statements: Sequence[ast.stmt]) -> list[ast.expr]:
             case ast.Return(value=value) if value is not None:
                 found.append(value)
             case ast.If(body=body, orelse=orelse):
-                inner = [values for branch in (body, orelse) if branch for values in [_values(branch)]]
+                inner = [_values(branch) for branch in (body, orelse) if branch]
                 if not all(inner):
                     return []
                 found += [value for values in inner for value in values]
@@ -603,20 +594,12 @@ def _is_made_of_constants(node: ast.expr) -> bool:
 
 def _does_nothing(statement: ast.stmt) -> bool:
     match statement:
-        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Return(value=None):
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.ImportFrom(module="__future__"):
             return True
-        case ast.Return(value=ast.Constant(value=None)):
+        case ast.Return(value=None | ast.Constant(value=None)):
             return True
         case _:
             return False
-
-
-def _is_nothing(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.ImportFrom(module="__future__"):
-            return True
-        case _:
-            return _does_nothing(statement)
 
 
 def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
@@ -665,12 +648,11 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
     ) or any(isinstance(s, ast.Expr) and _skips_here(s) for s in module.body)
     # (Frozen, Source) = make_tests(RelativeImports, …)
     passed = {
-        inner.id
+        argument.id
         for node in nodes
         if isinstance(node, ast.Call)
         for argument in node.args
-        for inner in [argument]
-        if isinstance(inner, ast.Name)
+        if isinstance(argument, ast.Name)
     }
     conditional = [
         s for outer in module.body if isinstance(outer, ast.If) for s in [*outer.body, *outer.orelse]
@@ -777,7 +759,7 @@ def _can_fail(node: ast.AST, known: set[str]) -> bool:
             can_assert = _ASSERTING.search(name) or name in known or last in known
             if can_assert and not _is_trivial_call(node, name):
                 return True
-            if name.rpartition(".")[2] in ("exit", "_exit", "check_call", "check_output"):
+            if last in ("exit", "_exit", "check_call", "check_output"):
                 return True
             if name.endswith("run") and any(k.arg == "check" for k in node.keywords):
                 return True
@@ -800,8 +782,6 @@ def _is_trivial(test: ast.expr) -> bool:
             return bool(value)
         case ast.Tuple(elts=[_, *_]):  # `assert (x, "message")` is always true
             return True
-        case ast.Compare(left=left, comparators=others, ops=[ast.Eq() | ast.Is() | ast.LtE() | ast.GtE()]):
-            return all(map(_is_constant, [left, *others]))
         case ast.Compare(left=left, comparators=others):
             return all(map(_is_constant, [left, *others]))
         case ast.BoolOp(op=ast.Or(), values=values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from .source import (
     BY_SUBCLASS,
@@ -20,10 +20,13 @@ from .source import (
     pretends,
 )
 from .trees import (
+    arguments_of,
     comments_before,
     comments_in,
     field,
+    first_of,
     line_of,
+    lineage,
     masked,
     named,
     parse,
@@ -70,6 +73,7 @@ def read(text: str, *, typed: bool = False) -> Source:
     exports, defined = set[str](), set[str]()
     _items(root, "", exports, defined)
     use = [n for n in nodes if n.type == "use_declaration"]
+    modules = tuple(text_of(n, "name") for n in nodes if n.type == "mod_item" and not field(n, "body"))
     macros = {
         text_of(inner)
         for n in nodes
@@ -92,16 +96,12 @@ def read(text: str, *, typed: bool = False) -> Source:
             if n.type in (*_ITEMS, *_VALUES)
             and any(c.type == "visibility_modifier" and "(" in text_of(c) for c in n.children)
         ),
-        modules=tuple(text_of(n, "name") for n in nodes if n.type == "mod_item" and not field(n, "body")),
+        modules=modules,
         star=tuple(_globs(use)),
         open=any(text_of(n).startswith("pub") and "*" in text_of(n) for n in use),
         references=(
             *(Reference(module=text_of(n, "argument")) for n in use),
-            *(
-                Reference(module=text_of(n, "name"))
-                for n in nodes
-                if n.type == "mod_item" and not field(n, "body")
-            ),
+            *(Reference(module=name) for name in modules),
         ),
         strings=tuple(text_of(n).strip('r#"') for n in nodes if n.type in _STRINGS),
         identifiers=frozenset(
@@ -129,11 +129,9 @@ def _globs(use: Sequence[Node]) -> Iterator[str]:
         for inner in walk(node):
             if inner.type == "use_wildcard":
                 path = text_of(inner).removesuffix("*").removesuffix("::")
-                outer = inner.parent
-                while outer and outer != node:  # `pub use inner::{deeper::*, other}`
+                for outer in lineage(inner):  # `pub use inner::{deeper::*, other}`
                     if outer.type == "scoped_use_list":
                         path = f"{text_of(outer, 'path')}::{path}"
-                    outer = outer.parent
                 yield re.sub(r"\s", "", path)
 
 
@@ -204,12 +202,10 @@ def _items(parent: Node, owner: str, exports: set[str], defined: set[str], *, tr
 
 def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
     units = {text_of(n, "name") for n in nodes if n.type == "struct_item" and not field(n, "body")}
-    real: set[str] = set()
-    for node in nodes:
-        if node.type == "function_item" and _body_of(node)[0] == "code":
-            real.add(_owner(node)[0])
-    for node in nodes:
-        if node.type != "function_item" or _in_tests(node):
+    items = [n for n in nodes if n.type == "function_item"]
+    real = {_owner(n)[0] for n in items if _body_of(n)[0] == "code"}
+    for node in items:
+        if _in_tests(node):
             continue
         kind, value, body = _body_of(node)
         name = text_of(node, "name")
@@ -227,9 +223,8 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
         dropped = re.findall(r"let _ = (?:&?\w+|\([\w\s,&]*\));|drop\(\w+\);", whole)
         used -= {name for text in dropped for name in re.findall(r"\w+", text)}
         rest = re.sub(r"let _ = (?:&?\w+|\([\w\s,&]*\));|//[^\n]*", "", whole)
-        conditions = _conditions(node)
-        returned = text_of(node, "return_type")
-        returns: Literal["value", "nothing", "unknown"] = "value" if returned not in ("", "()") else "nothing"
+        # Also of the modules and blocks that contain it.
+        conditions = "\n".join(map(_attributes, lineage(node)))
         yield Function(
             name=f"{owner}.{name}" if owner else name,
             line=line_of(node),
@@ -240,7 +235,7 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
             unused=tuple(n for n in values if not re.search(rf"\b{re.escape(n)}\b", rest)),
             ignored=tuple(n for n in names if n.startswith("_")),
             uses_parameters=bool(used & set(names)),
-            returns=returns,
+            returns="nothing" if text_of(node, "return_type") in ("", "()") else "value",
             comment=comments_in(body),
             doc=comments_before(node),
             # A trait's method with a body has a default on purpose.
@@ -252,16 +247,6 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
             conditional="#[cfg(" in conditions,
             fallback="#[cfg(not(" in conditions.replace(" ", ""),
         )
-
-
-def _conditions(node: Node) -> str:
-    """Return the attributes of an item and of the modules and blocks that contain it."""
-    found: list[str] = []
-    inner: Node | None = node
-    while inner:
-        found.append(_attributes(inner))
-        inner = inner.parent
-    return "\n".join(found)
 
 
 def _is_bound_check(node: Node) -> bool:
@@ -283,14 +268,11 @@ def _owner(node: Node) -> tuple[str, str]:
 
 
 def _in_tests(node: Node) -> bool:
-    parent: Node | None = node
-    while parent:
-        if _is_test_module(parent) or (
-            parent.type == "function_item" and _TEST_ATTRIBUTE.search(_attributes(parent))
-        ):
-            return True
-        parent = parent.parent
-    return False
+    return any(
+        _is_test_module(outer)
+        or (outer.type == "function_item" and _TEST_ATTRIBUTE.search(_attributes(outer)))
+        for outer in lineage(node)
+    )
 
 
 def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
@@ -302,7 +284,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     printed = refused = ""
     slept = False
     for statement in named(body):
-        inner = next(iter(named(statement)), None) if statement.type == "expression_statement" else statement
+        inner = first_of(statement) if statement.type == "expression_statement" else statement
         text = text_of(statement)
         macro = text_of(inner, "macro") if inner and inner.type == "macro_invocation" else ""
         if macro in ("todo", "unimplemented") or (
@@ -356,7 +338,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
         return "identity", text, body
     last = rest[0]
     while last.type in ("expression_statement", "return_expression"):
-        last = next(iter(named(last)), body)
+        last = first_of(last) or body
     return ("constant", text, body) if _is_constant(text) or _is_literal(last) else ("code", "", body)
 
 
@@ -384,9 +366,7 @@ def _is_literal(node: Node) -> bool:
             called = re.sub(r"::<.*?>", "", text_of(node, "function"))
             if method := re.fullmatch(r"(?s)(.*)\.(?:to_string|to_owned|into|to_vec)", called):
                 return re.fullmatch(r'(?s)b?".*"|\d+', method[1]) is not None
-            return bool(_WRAPPERS.fullmatch(called)) and all(
-                map(_is_literal, named(field(node, "arguments")))
-            )
+            return bool(_WRAPPERS.fullmatch(called)) and all(map(_is_literal, arguments_of(node)))
         case "struct_expression":
             members = named(field(node, "body"))
             values = [field(m, "value") if m.type == "field_initializer" else None for m in members]

@@ -1,6 +1,6 @@
 """A source file as the detectors see it: its functions, exports, references and tests, in any language.
 
-The readers of the languages (``python``, ``javascript``, ``golang``, ``rust``) fill these values from syntax
+The readers of the languages (``python``, ``javascript``, ``go``, ``rust``) fill these values from syntax
 trees; everything that judges them is independent of the language.
 """
 
@@ -30,13 +30,6 @@ LANGUAGES: dict[str, Language] = {
     ".go": "go",
     ".rs": "rust",
 }
-MODULES: dict[Language, str] = {
-    "python": "python",
-    "javascript": "javascript",
-    "go": "golang",
-    "rust": "rust",
-}
-"""The readers; each is imported when the first file of its language is read."""
 _GENERATED = re.compile(
     r"^\W*(?:code generated\b|.{0,60}@generated\b|.{0,80}\bdo not (?:edit|modify)\b"
     r"|.{0,20}auto-?generated\b|(?:this )?file (?:is |was )?generated\b)",
@@ -176,7 +169,8 @@ def read_source(path: str, text: str) -> Source | None:
         text, markup, language = _script(text), _markup(text), "javascript"
     if language is None or len(text) > MAX_PARSED or any(len(line) > MAX_LINE for line in text.splitlines()):
         return None
-    reader = import_module(f".{MODULES[language]}", __package__)
+    # Imported when the first file of its language is read.
+    reader = import_module(f".{language}", __package__)
     try:
         source: Source | None = reader.read(text, typed=pure.suffix in (".ts", ".mts", ".cts"))
         if source is None or not markup:

@@ -54,10 +54,8 @@ _PRINTERS = word_set(
     "console stdout stderr terminal log logger logging print printer debug dry usage help report show "
     "display banner trace echo verbose reporter warn"
 )
-_LABELS = frozenset(
-    ("error", "string", "str", "message", "description", "describe", "label", "title", "name", "text", "help")
-)
-_OUTCOMES = frozenset(("error", "errors", "failure", "failed", "success", "start", "end", "done", "cancel"))
+_LABELS = word_set("error string str message description describe label title name text help")
+_OUTCOMES = word_set("error errors failure failed success start end done cancel")
 _RESPONDS = re.compile(r"\.(?:json|send|end|render|text|body|write)\(")
 _NULL_LIKE = re.compile(
     r"(?:None|null|undefined|nil|false|False|0(?:\.0)?|\"\"|''|``|\[\]|\{\}|\(\)|Ok\(\(\)\)|"
@@ -118,15 +116,10 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
         return ""
     match function.body:
         case "empty":
-            if function.callback or (
-                len(function.ignored) > 1 and not function.parameters and not function.method
-            ):
+            takes_nothing = not function.parameters and not function.method
+            if function.callback or (takes_nothing and len(function.ignored) > 1):
                 return ""  # it only has to fit a signature
-            if (
-                short.startswith("_")
-                and function.doc.strip()
-                and not (function.parameters or function.method)
-            ):
+            if takes_nothing and short.startswith("_") and function.doc.strip():
                 return ""  # a private command or marker that says what it is
             if function.returns == "value":
                 return f"{name} has an empty body, although it returns a value"
@@ -193,14 +186,11 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
     value = function.value
     if function.answers and not function.callback:
         return f"{name} only answers {value[:60]}"
-    ignores = (
+    if (
         function.body == "constant"
         and function.peers
         and function.parameters
         and not function.uses_parameters
-    )
-    if (
-        ignores
         and set(own[:1]) & _ACCESS
         and _NULL_LIKE.fullmatch(value)
         and not BY_DESIGN.search(function.comment)
@@ -217,15 +207,13 @@ def _judge_nested(function: Function, name: str, own: list[str]) -> str:
     return ""
 
 
-_ACCESS = _EFFECTS | frozenset(
-    ("get", "find", "lookup", "search", "query", "list", "read", "put", "set", "push", "pop")
-)
+_ACCESS = _EFFECTS | word_set("get find lookup search query list read put set push pop")
+"""First words of methods that are what a store, a queue or a client is for."""
 _ACTIONS = _EFFECTS | word_set(
     "destroy cancel place archive rename reserve release schedule approve reset apply transfer "
     "enqueue edit generate put patch post assign invite book notify deliver dispatch mail email"
 )
 """Words in the names of handlers that change something; an answer made of literals alone changes nothing."""
-"""First words of methods that are what a store, a queue or a client is for."""
 
 
 def _judge_constant(function: Function, name: str, own: list[str]) -> str:
@@ -318,14 +306,12 @@ def find_text_stub(path: str, text: str) -> str:
         return _find_unwritten_prose(text)
     if suffix in _PAGES:
         return _find_unwritten_page(text)
-    if suffix in (".css", ".scss", ".less") and not re.search(
-        r"[\w-]\s*:\s*[^\s;{}]|@\w", _COMMENTS.sub("", text)
-    ):
+    bare = _COMMENTS.sub("", text)
+    if suffix in (".css", ".scss", ".less") and not re.search(r"[\w-]\s*:\s*[^\s;{}]|@\w", bare):
         return "it is a stub: it has no declarations"
     if suffix in (".css", ".scss", ".less", ".sql", ".graphql", ".proto", ".prisma") or not suffix:
-        return "" if re.search(r"\w", _COMMENTS.sub("", text)) else "it is a stub: it contains only comments"
-    lines = _COMMENTS.sub("", text).splitlines()
-    count = sum(1 for line in lines if not _TRIVIAL_LINE.fullmatch(line))
+        return "" if re.search(r"\w", bare) else "it is a stub: it contains only comments"
+    count = sum(1 for line in bare.splitlines() if not _TRIVIAL_LINE.fullmatch(line))
     markers = [match[0].strip() for match in _MARKERS.finditer(text)]
     if markers and count - len(markers) <= MAX_CODE_LINES_PER_MARKER * len(markers):
         return f"it is a stub: {markers[0][:80]!r}"

@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from .modules import Sources
 from .source import LANGUAGES, Source, Test
@@ -35,6 +34,10 @@ _CONFIGS = (
     "pytest.ini",
     "deno.json",
     *_MOCHA_CONFIGS,
+)
+_RUNNERS = (
+    *("vitest", "jest", "mocha", "playwright", "cypress", "ava", "tape"),
+    *("bun", "jasmine", "karma", "deno"),
 )
 _JS_CONFIGS = tuple(
     f"{name}.config.{suffix}"
@@ -160,19 +163,12 @@ def _javascript(sources: Sources, path: str, config: str) -> str:
     if any(_matches(pattern, path) for pattern in configured):
         return ""
     if re.search(r"--config|projects|workspace|testRegex|--test-name|testDir", text):
-        others = [p for p in _other_configs(sources, text) if p]
+        others = _other_configs(sources, text)
         if any(_matches(pattern, path) for pattern in others):
             return ""
         if others == [] and re.search(r"--config|projects|workspace", text):
             return ""
-    runners = [
-        r
-        for r in (
-            *("vitest", "jest", "mocha", "playwright", "cypress", "ava", "tape"),
-            *("bun", "jasmine", "karma", "deno"),
-        )
-        if r in text
-    ]
+    runners = [runner for runner in _RUNNERS if runner in text]
     node = re.search(r"node\b[^\"&|]*--test", text) is not None
     if re.search(rf"[\"'\s/]{re.escape(name)}\b", text):
         return ""
@@ -213,7 +209,7 @@ def _other_configs(sources: Sources, text: str) -> list[str]:
     """Return the patterns of the configurations that scripts name with ``--config``."""
     found: list[str] = []
     for path in re.findall(r"--config[= ]+([\w./-]+)", text):
-        other: Any = sources.text(posixpath.normpath(path)) or ""
+        other = sources.text(posixpath.normpath(path)) or ""
         for match in re.finditer(
             r"(?:testRegex|testMatch|include|spec)[\"']?\s*[:=]\s*(\[[^\]]*\]|\"[^\"]*\"|'[^']*')", other
         ):

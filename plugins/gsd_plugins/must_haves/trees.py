@@ -62,6 +62,29 @@ def named(node: Node | None) -> list[Node]:
     return [child for child in node.named_children if "comment" not in child.type] if node else []
 
 
+def first_of(node: Node | None) -> Node | None:
+    """Return the first child that is not punctuation or a comment."""
+    return next(iter(named(node)), None)
+
+
+def arguments_of(call: Node) -> list[Node]:
+    """Return the arguments of a call."""
+    return named(field(call, "arguments"))
+
+
+def statements_of(block: Node | None) -> list[Node]:
+    """Return the statements of a block; in some grammars they are in a list of their own."""
+    return [s for n in named(block) for s in (named(n) if n.type == "statement_list" else [n])]
+
+
+def lineage(node: Node) -> Iterator[Node]:
+    """Yield *node* and all nodes that it is in, the innermost first."""
+    outer: Node | None = node
+    while outer:
+        yield outer
+        outer = outer.parent
+
+
 def line_of(node: Node) -> int:
     """Return the node's line, counted from 1."""
     return node.start_point[0] + 1
@@ -70,10 +93,10 @@ def line_of(node: Node) -> int:
 def masked(text: str, nodes: Sequence[Node]) -> str:
     """Return *text* with *nodes* blank."""
     data = text.encode("utf-8", "replace")
-    if len(data) == len(text):
-        return blank(text, [(node.start_byte, node.end_byte) for node in nodes])
-    # Offsets count bytes: Latin-1 maps each byte to one character and back.
     spans = [(node.start_byte, node.end_byte) for node in nodes]
+    if len(data) == len(text):
+        return blank(text, spans)
+    # Offsets count bytes: Latin-1 maps each byte to one character and back.
     return blank(data.decode("latin-1"), spans).encode("latin-1").decode("utf-8", "replace")
 
 
@@ -86,7 +109,7 @@ def returned_values(statements: Sequence[Node], kind: str) -> list[Node]:
     for statement in statements:
         inner = statement
         if inner.type == "expression_statement":
-            inner = next(iter(named(inner)), inner)
+            inner = first_of(inner) or inner
         if inner.type == kind:
             found.append(inner)
             continue
@@ -97,10 +120,9 @@ def returned_values(statements: Sequence[Node], kind: str) -> list[Node]:
             if branch is None:
                 continue
             if branch.type == "else_clause":
-                branch = next(iter(named(branch)), branch)
-            block = [branch] if branch.type in (kind, "if_statement", "if_expression") else named(branch)
-            block = [s for n in block for s in (named(n) if n.type == "statement_list" else [n])]
-            values = returned_values(block, kind)
+                branch = first_of(branch) or branch
+            is_statement = branch.type in (kind, "if_statement", "if_expression")
+            values = returned_values([branch] if is_statement else statements_of(branch), kind)
             if not values:
                 return []
             found += values

@@ -37,7 +37,10 @@ def without_variants(sources: Sources, path: str, source: Source) -> Source:
     suspects = {f.name for f in source.functions if f.body != "code"}
     if not suspects:
         return source
-    twins = _twins(source)
+    # Defined again in the same file, under another condition, with code.
+    names = [f.name for f in source.functions]
+    working = [f for f in source.functions if f.body in ("code", "print")]
+    twins = {f.name for f in working if f.conditional and names.count(f.name) > 1}
     real = twins | {
         function.name
         for file in _variant_files(sources, path)
@@ -100,16 +103,6 @@ def _siblings(sources: Sources, path: str) -> list[str]:
         for file in found
         if file.name != pure.name and file.is_file() and not file.is_symlink()
     ]
-
-
-def _twins(source: Source) -> set[str]:
-    """Return the functions that the file defines again, under another condition, with code."""
-    names = [function.name for function in source.functions]
-    return {
-        f.name
-        for f in source.functions
-        if f.body in ("code", "print") and f.conditional and names.count(f.name) > 1
-    }
 
 
 def _variant_files(sources: Sources, path: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin,
 
 import attrs
 
-from gsd_core import AgentFunction, AgentResult, Severity
+from gsd_core import AgentFunction, AgentResult, BadArtifact, Severity
 from gsd_core.planning.model import TaskType
 from gsd_core.planning.research import Confidence, Topic
 
@@ -355,14 +355,6 @@ class ClueAnswer:
 
 
 @attrs.frozen(kw_only=True)
-class PlaceAnswer:
-    """A file that has to do with a root cause, and what is wrong in it."""
-
-    path: str
-    issue: str
-
-
-@attrs.frozen(kw_only=True)
 class DiagnosisAnswer:
     """The diagnosis of one *gap* (its key); an empty *root_cause* means that it was not found."""
 
@@ -371,7 +363,7 @@ class DiagnosisAnswer:
     reproduction: str
     clues: tuple[ClueAnswer, ...]
     root_cause: str
-    files: tuple[PlaceAnswer, ...]
+    files: tuple[BadArtifact, ...]
     fix: str
 
 

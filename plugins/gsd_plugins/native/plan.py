@@ -275,20 +275,8 @@ def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) 
                 Truth(id=f"{plan_id}:T{number}", text=truth.text, serves=truth.serves)
                 for number, truth in enumerate(answer.truths, start=1)
             ),
-            artifacts=tuple(
-                Artifact(
-                    path=item.path,
-                    provides=item.provides,
-                    min_lines=item.min_lines,
-                    exports=item.exports,
-                    contains=item.contains,
-                )
-                for item in answer.artifacts
-            ),
-            key_links=tuple(
-                KeyLink(source=link.source, target=link.target, via=link.via, pattern=link.pattern)
-                for link in answer.key_links
-            ),
+            artifacts=tuple(Artifact(**attrs.asdict(item, recurse=False)) for item in answer.artifacts),
+            key_links=tuple(KeyLink(**attrs.asdict(link, recurse=False)) for link in answer.key_links),
         ),
         tasks=_tasks(answer),
         path=phase_file(phase, f"{plan_id}-PLAN.md"),

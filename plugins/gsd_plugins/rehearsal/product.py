@@ -229,17 +229,13 @@ def package_of(title: str) -> str:
     It consists of at most two words, taken from before a colon or a dash in the title.
     """
     head = re.split(r":| [-–—] ", title)[0]
-    words = [word for word in _ascii_words(head) if word not in _SHORT]
+    folded = unicodedata.normalize("NFKD", head).encode("ascii", "ignore").decode().lower()
+    words = [word for word in re.findall(r"[a-z0-9]+", folded) if word not in _SHORT]
     name = "_".join(words[:2])[:30].strip("_") or "project"
     if name[0].isdigit():
         name = f"app_{name}"
     is_taken = keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in sys.stdlib_module_names
     return f"{name}_app" if is_taken or name in _RESERVED else name
-
-
-def _ascii_words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.findall(r"[a-z0-9]+", folded.lower())
 
 
 def heading_of(title: str) -> str:

@@ -19,6 +19,7 @@ from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import ShieldedTasks as ShieldedTasks
 from .changes import note_questions as note_questions
+from .changes import until_one_ends as until_one_ends
 from .output import Chunk as Chunk
 from .source import Polled as Polled
 from .source import Source as Source

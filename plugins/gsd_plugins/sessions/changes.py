@@ -44,6 +44,18 @@ class ShieldedTasks:
             task.exception()
 
 
+async def until_one_ends(*works: Coroutine[Any, Any, Any]) -> Sequence[asyncio.Task[Any]]:
+    """Run *works* until one of them ends, cancel the others, and return the tasks, which all have ended."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return tasks
+
+
 @attrs.frozen(kw_only=True)
 class Change:
     """Something that happened: to a session (*event* is ``None``), or in its project's run.

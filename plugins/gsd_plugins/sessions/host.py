@@ -186,13 +186,9 @@ def remove_old(registry: Registry, age: timedelta) -> None:
 
 def output_of(session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
     """Return what a session printed from *cursor* on, at most *limit* bytes."""
-    return read_output(output_folder(f"s{find_number(session)}"), cursor, limit)
-
-
-def find_number(session: str) -> int:
-    """Return the number of a session that exists; raise ``NotFound`` if it does not."""
     with Registry() as registry:
-        return registry.get(session).number
+        folder = output_folder(registry.get(session).session.id)
+    return read_output(folder, cursor, limit)
 
 
 class Control:

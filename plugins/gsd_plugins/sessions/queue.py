@@ -20,12 +20,11 @@ NO_RUNNER = timedelta(minutes=1)
 NEVER_STARTED = "whoever started it was killed before it had a process"
 
 
-def settle_lost(registry: Registry) -> list[str]:
-    """Mark the sessions whose runner is gone as failed, and return their ids.
+def settle_lost(registry: Registry) -> None:
+    """Mark the sessions whose runner is gone as failed.
 
     A process of the session that survived its runner is left alone: it notices that its terminal is gone.
     """
-    found: list[str] = []
     states: tuple[SessionState, ...] = ("idle", *ACTIVE)
     for row in registry.all(states):
         if reason := _why_lost(row):
@@ -33,8 +32,6 @@ def settle_lost(registry: Registry) -> list[str]:
                 # It may have ended properly, or got its runner, since it was read.
                 if _why_lost(registry.get(row.session.id)):
                     registry.end(row.session.id, "failed", exit_code=None, reason=reason)
-                    found.append(row.session.id)
-    return found
 
 
 def _why_lost(row: Row) -> str:

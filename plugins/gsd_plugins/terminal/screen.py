@@ -72,24 +72,19 @@ class BottomBlock:
         ]
         rendered = "\n".join(self._render(line) for line in cut)
         with self.lock:
-            self._replace(rendered, cut, cursor, size, len(lines) - len(cut))
-
-    def _replace(
-        self, rendered: str, cut: Sequence[Text], cursor: tuple[int, int] | None, size: Size, hidden: int
-    ) -> None:
-        if (rendered, cursor, size) == (self._drawn, self._cursor, self._size):
-            return
-        output = self._erasing(size) + rendered
-        if cursor is None:
-            output += HIDE_CURSOR
-        else:
-            row, column = cursor[0] - hidden, min(cursor[1], size.columns - 1)
-            up = len(cut) - 1 - row
-            output += "\r" + (f"\x1b[{up}A" if up > 0 else "") + (f"\x1b[{column}C" if column else "")
-            output += SHOW_CURSOR
-        self._write(output)
-        self._widths = [line.cell_len for line in cut]
-        self._drawn, self._cursor, self._size = rendered, cursor, size
+            if (rendered, cursor, size) == (self._drawn, self._cursor, self._size):
+                return
+            output = self._erasing(size) + rendered
+            if cursor is None:
+                output += HIDE_CURSOR
+            else:
+                # Counted from the last row, which is the same however many lines are cut off above.
+                up, column = len(lines) - 1 - cursor[0], min(cursor[1], size.columns - 1)
+                output += "\r" + (f"\x1b[{up}A" if up > 0 else "") + (f"\x1b[{column}C" if column else "")
+                output += SHOW_CURSOR
+            self._write(output)
+            self._widths = [line.cell_len for line in cut]
+            self._drawn, self._cursor, self._size = rendered, cursor, size
 
     def remove(self) -> None:
         """Remove the block, and leave the cursor, visible, where it began."""

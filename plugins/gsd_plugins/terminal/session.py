@@ -43,15 +43,11 @@ WATCH_KEYS = (("q", "leave"), ("v", "details"))
 DETAILS = (Level.LOG, Level.VERBOSE, Level.DEBUG)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @attrs.define(eq=False)
 class TerminalSession:
     """Shows events and asks questions for one run; does neither until it is opened."""
 
-    clock: Callable[[], datetime] = _now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ask_delay: float = ASK_DELAY_SECONDS
     _run: RunInfo | None = attrs.field(default=None, init=False)
     _output: LineOutput | None = attrs.field(default=None, init=False)

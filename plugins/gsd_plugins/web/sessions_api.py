@@ -88,10 +88,7 @@ async def _runs(site: Site, sessions: Sequence[Session]) -> Mapping[str, Any]:
                 # The other sessions are shown all the same.
                 return session, {**UNREAD, "problem": _problem(error)}
 
-    found = await asyncio.gather(
-        *(read(owners[one.project]) for one in sessions if owners[one.project] == one.id)
-    )
-    return dict(found)
+    return dict(await asyncio.gather(*map(read, owners.values())))
 
 
 def _problem(error: GsdError) -> str:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
+from gsd_plugins.sessions import until_one_ends
+
 from .errors import Refused
 from .site import Site
 
@@ -62,15 +64,9 @@ async def _lines(site: Site, session: str, position: int, *, is_other: bool) -> 
 
 async def _moved(site: Site, position: int) -> bool:
     """Wait for a change or the end of the server; return false if neither came in time."""
-    stop = asyncio.create_task(site.stopping.wait())
-    wait = asyncio.create_task(site.feed.wait(position, site.feed.removals, BEAT_SECONDS))
-    try:
-        await asyncio.wait([stop, wait], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (stop, wait):
-            task.cancel()
-        await asyncio.gather(stop, wait, return_exceptions=True)
-    return site.stopping.is_set() or site.feed.number > position
+    feed = site.feed
+    await until_one_ends(site.stopping.wait(), feed.wait(position, feed.removals, BEAT_SECONDS))
+    return site.stopping.is_set() or feed.number > position
 
 
 def _resync(epoch: str, number: int) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 
 from gsd_core import GsdError
+from gsd_plugins.sessions import until_one_ends
 
 from .errors import Refused, error_json, refused_by
 from .gate import PROTOCOL
@@ -74,15 +75,10 @@ class Connection:
         self._position, self._removals = feed.number, feed.removals
         hello = {"epoch": self.site.epoch, "number": feed.number, "scope": self.scope}
         await self._say({"hello": {**hello, "version": self.site.version}})
-        works = (self._listen, self._print, self._stop, self._failed.wait)
-        tasks = [asyncio.create_task(work()) for work in works]
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await until_one_ends(self._listen(), self._print(), self._stop(), self._failed.wait())
         finally:
             await self._halt()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _stop(self) -> None:
         await self.site.stopping.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from .source import (
     NEUTRAL,
@@ -21,14 +21,17 @@ from .source import (
     word_set,
 )
 from .trees import (
+    arguments_of,
     comments_before,
     comments_in,
     field,
+    first_of,
     line_of,
     masked,
     named,
     parse,
     returned_values,
+    statements_of,
     text_of,
     walk,
 )
@@ -48,6 +51,7 @@ _ANSWER = re.compile(
 _WRITERS = re.compile(r"(?:w|rw|r|c|ctx|res|resp|writer|req)")
 _SAYS_UNFINISHED = re.compile(r"\w+\.WriteHeader\(http\.StatusNotImplemented\)")
 _FAILING = ("Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow")
+_ENDING = ("panic", "log.Fatal", "log.Fatalf", "os.Exit")
 _SUITE_ASSERTION = re.compile(
     r"(?:(?:Require|Assert)\(\)\.)?(?:Equal|No|Error|True|False|Nil|Len|Contains|Empty|Not|Is|Fail|Zero)"
 )
@@ -143,7 +147,6 @@ def _functions(root: Node) -> Iterator[Function]:
         owner = _receiver(node) if node.type == "method_declaration" else ""
         names = _parameters(node)
         result = text_of(node, "result")
-        returns: Literal["value", "nothing", "unknown"] = "value" if result and kind == "empty" else "nothing"
         used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
         name = text_of(node, "name")
         values = tuple(n for n in names if n not in NEUTRAL and n != "_")
@@ -171,7 +174,7 @@ def _functions(root: Node) -> Iterator[Function]:
             and not REFUSAL_STATUS.search(value),
             ignored=("_",) if "_" in names else (),
             uses_parameters=bool(used & set(names)),
-            returns=returns,
+            returns="value" if result and kind == "empty" else "nothing",
             comment=comments_in(body),
             doc=comments_before(node),
             inherits=bool(owner) and (owner in bare_types or not names or "_" in names),
@@ -207,9 +210,6 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     body = field(function, "body")
     if body is None:  # it is in assembly
         return "code", "", function
-    statements = [
-        s for child in named(body) for s in (named(child) if child.type == "statement_list" else [child])
-    ]
     names = set(_parameters(function))
     # Names that have their first value when they are returned: results, and variables of literals.
     constants = {
@@ -218,9 +218,9 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     rest: list[Node] = []
     printed = refused = ""
     slept = False
-    for statement in statements:
+    for statement in statements_of(body):
         text = text_of(statement)
-        call = next(iter(named(statement)), None) if statement.type == "expression_statement" else None
+        call = first_of(statement) if statement.type == "expression_statement" else None
         called = text_of(call, "function") if call else ""
         if _SAYS_UNFINISHED.fullmatch(text) or (
             called in ("http.Error", "w.Write", "io.WriteString")
@@ -285,11 +285,11 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
 
 def _is_answer(statement: Node) -> bool:
     """Whether a statement only answers with literals: ``c.JSON(http.StatusOK, gin.H{"ok": true})``."""
-    call = next(iter(named(statement)), None)
+    call = first_of(statement)
     if call and call.type == "expression_list":
-        call = next(iter(named(call)), None)
+        call = first_of(call)
     elif call and statement.type == "assignment_statement":  # _ = json.NewEncoder(w).Encode(…)
-        call = next(iter(named(field(statement, "right"))), None)
+        call = first_of(field(statement, "right"))
     if statement.type not in ("expression_statement", "return_statement", "assignment_statement"):
         return False
     if call is None or call.type != "call_expression":
@@ -300,7 +300,7 @@ def _is_answer(statement: Node) -> bool:
         _is_constant(a)
         or _WRITERS.fullmatch(text_of(a))
         or re.match(r"http\.Status\w+$|\[\]byte\(\"", text_of(a))
-        for a in named(field(call, "arguments"))
+        for a in arguments_of(call)
     )
 
 
@@ -322,14 +322,13 @@ def _returned(statement: Node) -> list[Node]:
 def _constants(statement: Node) -> set[str]:
     """Return the variables that a statement declares, if their values are zero or literals."""
     if statement.type == "short_var_declaration":
-        values = named(field(statement, "right"))
-        names = named(field(statement, "left"))
-        return set(map(text_of, names)) if all(map(_is_constant, values)) else set()
-    if statement.type != "var_declaration":
+        names, values = named(field(statement, "left")), named(field(statement, "right"))
+    elif statement.type == "var_declaration":
+        specs = [n for n in walk(statement) if n.type == "var_spec"]
+        names = [name for spec in specs for name in spec.children_by_field_name("name")]
+        values = [value for spec in specs for value in named(field(spec, "value"))]
+    else:
         return set()
-    specs = [n for n in walk(statement) if n.type == "var_spec"]
-    values = [value for spec in specs for value in named(field(spec, "value"))]
-    names = [name for spec in specs for name in spec.children_by_field_name("name")]
     return set(map(text_of, names)) if all(map(_is_constant, values)) else set()
 
 
@@ -385,11 +384,8 @@ def _tests(text: str, root: Node) -> Iterator[Test]:
 
 def _is_skipped(node: Node) -> bool:
     """Whether the body itself skips the test, unconditionally."""
-    for child in named(field(node, "body")):
-        for statement in named(child) if child.type == "statement_list" else [child]:
-            if re.match(r"(?:if true \{\s*)?\w+\.(?:T\(\)\.)?Skip(?:f|Now)?\(", text_of(statement)):
-                return True
-    return False
+    skips = re.compile(r"(?:if true \{\s*)?\w+\.(?:T\(\)\.)?Skip(?:f|Now)?\(")
+    return any(skips.match(text_of(statement)) for statement in statements_of(field(node, "body")))
 
 
 def _can_fail(function: Node, functions: dict[str, Node], known: set[str]) -> bool:
@@ -399,14 +395,9 @@ def _can_fail(function: Node, functions: dict[str, Node], known: set[str]) -> bo
         if node.type != "call_expression":
             continue
         called = text_of(node, "function")
-        arguments = named(field(node, "arguments"))
+        arguments = arguments_of(node)
         owner, _, method = called.partition(".")
-        if (owner in contexts and method in _FAILING) or called in (
-            "panic",
-            "log.Fatal",
-            "log.Fatalf",
-            "os.Exit",
-        ):
+        if (owner in contexts and method in _FAILING) or called in _ENDING:
             return True
         if owner in contexts and method == "Run" and arguments and arguments[-1].type == "identifier":
             return text_of(arguments[-1]) not in functions or text_of(arguments[-1]) in known
