@@ -74,7 +74,7 @@ def command(
     from gsd_core.hookspecs import gsd_find_gaps
     from gsd_core.planning.survey import survey
     from gsd_core.plugins.loading import detectors_left_out
-    from gsd_core.views.planning import gaps_json
+    from gsd_core.views.planning import GAPS
 
     from .launch import RunOptions
     from .plugin_loading import loaded_plugins
@@ -106,7 +106,7 @@ def command(
     if not as_json:
         _show(view, found)
         return
-    print_json(gaps_json(found))
+    print_json(GAPS.dump(found))
     for failed in found.failed:
         warn([f"a detector failed: {one_line(failed, 300)}"])
 
