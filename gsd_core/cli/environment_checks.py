@@ -125,19 +125,16 @@ def check_temporary() -> Iterator[Check]:
 def check_own_folder() -> Iterator[Check]:
     """Yield whether gsd can store what it keeps about the user: trust, and which journals are theirs."""
     folder = trust_folder()
-    near = _nearest(folder)
+    state: CheckState = "ok"
+    found, fix = str(folder.parent), ""
     try:
         # Tried out, because permissions do not tell about read-only mounts, and root has all of them.
-        with tempfile.TemporaryFile(dir=near):
+        with tempfile.TemporaryFile(dir=_nearest(folder)):
             pass
     except OSError:
-        pass
-    else:
-        yield Check("machine", "state folder", "ok", str(folder.parent))
-        return
-    found = f"{folder.parent} cannot be written, so gsd cannot remember what you trust"
-    fix = "make it writable, or set GSD_STATE_DIR to another folder"
-    yield Check("machine", "state folder", "warning", found, fix)
+        state, found = "warning", f"{found} cannot be written, so gsd cannot remember what you trust"
+        fix = "make it writable, or set GSD_STATE_DIR to another folder"
+    yield Check("machine", "state folder", state, found, fix)
 
 
 def check_space(
