@@ -279,13 +279,11 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
     """Return what an active plugin adds, and how to turn a plugin off or on."""
     from gsd_core import hookspecs
     from gsd_core.hook_markers import mode_of, stability_of
-    from gsd_core.plugins.loading import collect_settings
     from gsd_core.plugins.validation import SETTINGS_OF_HOOKS
     from gsd_core.run.step_types import collect_step_types
     from gsd_core.testing.new import KINDS
 
     from .plugin_commands import contributed_commands
-    from .settings import shown_values
 
     if info.status != "active":
         ways = {"blocked": f"-p {info.name}", "untrusted": "gsd trust"}
@@ -318,26 +316,31 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
             if owner == info.name
         ],
         "hooks": hooks,
-        "settings": [
-            {
-                "name": name,
-                "type": str(types[name].type) if get_args(types[name].type) else types[name].type.__name__,
-                "value": value,
-                "default": default,
-                "origin": settings.origins.get(name, "default") if settings else "default",
-            }
-            for section, kind in collect_settings(loaded.hooks)
-            if section == info.name
-            for types in [{f"{section}.{one.name}": one for one in attrs.fields(attrs.resolve_types(kind))}]
-            for (name, default), (_, value) in zip(
-                shown_values(section, kind()),
-                shown_values(section, settings.of(kind) if settings else kind()),
-                strict=True,
-            )
-        ],
+        "settings": [*_settings_data(loaded, info, settings)],
         "turn_off": f"-p no:{info.name}, or list it in the setting plugins.off",
         "turn_on": None,
     }
+
+
+def _settings_data(loaded: Loaded, info: PluginInfo, settings: Settings | None) -> Iterator[dict[str, Any]]:
+    from gsd_core.plugins.loading import collect_settings
+
+    from .settings import shown_values
+    from .settings_file import known_settings
+
+    classes = [(section, kind) for section, kind in collect_settings(loaded.hooks) if section == info.name]
+    fields = known_settings(classes)
+    for section, kind in classes:
+        defaults = dict(shown_values(section, kind()))
+        for name, value in shown_values(section, settings.of(kind) if settings else kind()):
+            of_type: Any = fields[name][1].type
+            yield {
+                "name": name,
+                "type": str(of_type) if get_args(of_type) else of_type.__name__,
+                "value": value,
+                "default": defaults[name],
+                "origin": settings.origins.get(name, "default") if settings else "default",
+            }
 
 
 def _info_cells(info: PluginInfo) -> list[str | Text]:
