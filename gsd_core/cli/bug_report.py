@@ -53,9 +53,7 @@ def _lines(options: GlobalOptions, root: Path, records: int) -> Iterator[str]:
     from .project import open_journal
     from .version import versions
 
-    found = versions()
-    libraries = found.pop("libraries")
-    assert isinstance(libraries, dict)
+    found, libraries = versions()
     yield "## Versions"
     yield from (f"{name} {value or 'not found'}" for name, value in {**found, **libraries}.items())
     yield "## gsd doctor"

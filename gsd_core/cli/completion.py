@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from .global_options import global_options
-from .help import Command
+from .global_options import gsd_command
 
 
-@click.command("completion", cls=Command)
-@global_options
+@gsd_command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
-def command(shell: str) -> None:
+def command(_: click.Context, shell: str) -> None:
     """Print the script that completes commands and options in SHELL.
 
     In bash, add this line to ~/.bashrc: eval "$(gsd completion bash)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -76,7 +75,7 @@ def _budget(ctx: click.Context, project: ProjectState) -> Decimal | None:
 
 def _show(runs: list[str], calls: tuple[Call, ...], by: Grouping, budget: Decimal | None) -> None:
     from gsd_core.views.amounts import counted, dollars_text, tokens_text
-    from gsd_core.views.cost import grouped, left_of, sum_of
+    from gsd_core.views.cost import grouped, left_of, remarks, sum_of
 
     total = sum_of(calls)
     about = f"run {runs[0]}" if len(runs) == 1 else counted(len(runs), "run")
@@ -87,19 +86,14 @@ def _show(runs: list[str], calls: tuple[Call, ...], by: Grouping, budget: Decima
         left = left_of(budget, calls, runs)
         rest = "an unknown amount is" if left is None else dollars_text(left)
         print_line(f"  budget: {rest} left of {dollars_text(budget)} (--max-budget-usd)")
-    for line in _remarks(total):
+    for line in remarks(total):
         print_line(f"  {line}")
     if not calls:
         return
     print_line()
     wide = console().width >= NARROW
-    columns = [
-        by,
-        "cost",
-        "calls",
-        "tokens",
-        *(["input", "output", "cache read", "cache write"] if wide else []),
-    ]
+    parts_of_tokens = ["input", "output", "cache read", "cache write"] if wide else []
+    columns = [by, "cost", "calls", "tokens", *parts_of_tokens]
     rows = [[one_line(name, 60), *_cells(costs, wide)] for name, costs in grouped(calls, by)]
     print_table(columns, [*rows, ["total", *_cells(total, wide)]], {"total": "bold"}, numbers=columns[1:])
 
@@ -118,12 +112,3 @@ def _amount(costs: Costs) -> str:
         return "unknown" if costs.calls else "$0"
     sign = "about " if costs.estimated and costs.usage.dollars else ""
     return f"{sign}{dollars_text(costs.usage.dollars)}{' + unknown' if costs.unknown else ''}"
-
-
-def _remarks(total: Costs) -> Iterator[str]:
-    from gsd_core.views.amounts import counted
-
-    if total.estimated and total.usage.dollars:
-        yield f"{counted(total.estimated, 'call')} estimated from tokens and list prices"
-    if total.unknown:
-        yield f"{counted(total.unknown, 'call')} of unknown cost not included in the dollars"

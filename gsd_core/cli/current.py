@@ -7,6 +7,7 @@ step that a run would start.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -100,14 +101,12 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
     )
 
 
-def _missing(loaded: Loaded) -> list[str]:
-    found: list[str] = []
+def _missing(loaded: Loaded) -> Iterator[str]:
     for info in loaded.infos:
         if info.status == "untrusted":
-            found.append(f"plugin {info.name!r} is not trusted (see gsd trust), so its steps are not shown")
+            yield f"plugin {info.name!r} is not trusted (see gsd trust), so its steps are not shown"
         elif info.status == "broken":
-            found.append(f"plugin {info.name!r} was not loaded, so its steps are not shown: {info.reason}")
-    return found
+            yield f"plugin {info.name!r} was not loaded, so its steps are not shown: {info.reason}"
 
 
 async def _read(root: Path, folder: str) -> Planning:

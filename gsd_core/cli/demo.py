@@ -54,10 +54,11 @@ def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
     root = _new_project(given, rehearsal.example_idea())
     options.directory, options.directory_given = root, True
     print_line(f"This is a demo in {root}. It takes a minute or two.")
-    _print_text(account)
-    _print_text(
-        ["You can stop it at any time with Ctrl-C, and continue with the command that is printed then."]
-    )
+    stop = "You can stop it at any time with Ctrl-C, and continue with the command that is printed then."
+    for line in [*account, stop]:
+        # Its words stay whole, and its rows begin below each other.
+        for part in wrapped(line, sys.stdout, " " * 12 if line.startswith(" ") else ""):
+            print_line(part)
     print_line()
     code = _rehearse(ctx, root, yes=yes)
     if code:
@@ -67,15 +68,6 @@ def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
         ctx.exit(code)
     for line in _after(root, options):
         print_line(line, exact=line.startswith("  "))  # a command
-    ctx.exit(code)
-
-
-def _print_text(lines: Sequence[str]) -> None:
-    """Print text, with its words kept whole."""
-    for line in lines:
-        indent = " " * 12 if line.startswith(" ") else ""
-        for part in wrapped(line, sys.stdout, indent):
-            print_line(part)
 
 
 def _new_project(given: Path | None, idea: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from gsd_core.views.diagnosis import SECTIONS, Check, Section, diagnosis_json, o
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
-from .output import can_show, counted, json_flag, print_json, print_line, styled
+from .output import counted, json_flag, print_json, print_line, shown_signs, styled
 
 if TYPE_CHECKING:
     from gsd_core.settings import Settings
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .plugin_loading import Loaded
 
 SIGNS = {"ok": "✓", "warning": "!", "problem": "✗", "skipped": "-"}
-ASCII_SIGNS = {"ok": "+", "warning": "!", "problem": "x", "skipped": "-"}
 STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "skipped": "dim"}
 
 
@@ -170,18 +169,18 @@ def _problem(section: Section, name: str, error: Exception) -> Check:
     return Check(section, name, "problem", str(trouble), trouble.hint)
 
 
-def _fix(root: Path, fixed: list[str]) -> Iterator[Check]:
+def _fix(root: Path, fixed: list[str]) -> Sequence[Check]:
     from gsd_core.git import data_directory
     from gsd_core.processes import refuse_agents
     from gsd_core.run.leftovers import remove_leftovers
 
     refuse_agents("remove leftovers")
     fixed += [f"removed {path}" for path in remove_leftovers(root, data_directory(root))]
-    yield from ()
+    return ()
 
 
 def _show(checks: list[Check], fixed: list[str]) -> None:
-    signs = SIGNS if can_show("".join(SIGNS.values())) else ASCII_SIGNS
+    signs = shown_signs(SIGNS)
     for line in fixed:
         print_line(styled(line, "green"))
     section = ""

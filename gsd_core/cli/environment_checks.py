@@ -97,23 +97,20 @@ def check_file_system(root: Path) -> Iterator[Check]:
         )
         if not works
     ]
-    if missing:
-        found = f"{kind} without {', '.join(missing)}"
-        fix = "move the repository to a local disk"
-        state: CheckState = "problem" if not (able.locks and able.exclusive) else "warning"
-        yield Check("project", "file system", state, found, fix)
-        return
     case = "" if able.case_sensitive else ", does not distinguish upper and lower case"
-    if kind in NETWORK:
-        found = f"{kind}{case}: a run on another machine may not see this one's lock, and git is slow"
-        yield Check("project", "file system", "warning", found, "move the repository to a local disk")
-        return
     ignores = Command(root=root)("config", "--get", "--type=bool", "--default=false", "core.ignoreCase")
-    if not able.case_sensitive and ignores != "true":
-        found = f"{kind}{case}, but git expects that it does"
-        yield Check("project", "file system", "warning", found, "git config core.ignoreCase true")
-        return
-    yield Check("project", "file system", "ok", f"{kind}{case}, with symlinks and locks")
+    state: CheckState = "warning"
+    fix = "move the repository to a local disk"
+    if missing:
+        state = "warning" if able.locks and able.exclusive else "problem"
+        found = f"{kind} without {', '.join(missing)}"
+    elif kind in NETWORK:
+        found = f"{kind}{case}: a run on another machine may not see this one's lock, and git is slow"
+    elif not able.case_sensitive and ignores != "true":
+        found, fix = f"{kind}{case}, but git expects that it does", "git config core.ignoreCase true"
+    else:
+        state, found, fix = "ok", f"{kind}{case}, with symlinks and locks", ""
+    yield Check("project", "file system", state, found, fix)
 
 
 def check_temporary() -> Iterator[Check]:
@@ -125,19 +122,16 @@ def check_temporary() -> Iterator[Check]:
 def check_own_folder() -> Iterator[Check]:
     """Yield whether gsd can store what it keeps about the user: trust, and which journals are theirs."""
     folder = trust_folder()
-    near = _nearest(folder)
+    state: CheckState = "ok"
+    found, fix = str(folder.parent), ""
     try:
         # Tried out, because permissions do not tell about read-only mounts, and root has all of them.
-        with tempfile.TemporaryFile(dir=near):
+        with tempfile.TemporaryFile(dir=_nearest(folder)):
             pass
     except OSError:
-        pass
-    else:
-        yield Check("machine", "state folder", "ok", str(folder.parent))
-        return
-    found = f"{folder.parent} cannot be written, so gsd cannot remember what you trust"
-    fix = "make it writable, or set GSD_STATE_DIR to another folder"
-    yield Check("machine", "state folder", "warning", found, fix)
+        state, found = "warning", f"{found} cannot be written, so gsd cannot remember what you trust"
+        fix = "make it writable, or set GSD_STATE_DIR to another folder"
+    yield Check("machine", "state folder", state, found, fix)
 
 
 def check_space(

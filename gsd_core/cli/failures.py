@@ -34,17 +34,9 @@ def report_failure(
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt):
         error = error.__cause__
     match error:
-        case SystemExit():
-            # gsd's commands return their codes: only a callback of a plugin gets here.
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            failure = _Failure(
-                kind="SystemExit",
-                code=ExitCode.FAILED,
-                message=f"a plugin ended the command before it was done: {type(error).__name__}({error})",
-                cause=f"raised at {last.filename}:{last.lineno} in {last.name}",
-                hint="run without that plugin: -p no:NAME (see gsd plugins)",
-            )
-            _write(failure)
+        case BrokenPipeError():
+            # The reader of our output, such as `head`, is gone. That is not an error.
+            return ExitCode.OK
         case click.Abort() | KeyboardInterrupt():
             with suppress(OSError):
                 click.echo("interrupted", err=True)
@@ -53,26 +45,8 @@ def report_failure(
             click.echo(error.format_message(), err=as_json)
             about = f"{error.ctx.command_path} needs a command" if error.ctx else "a command is missing"
             failure = _Failure(kind="UsageError", code=ExitCode.USAGE, message=about)
-        case click.ClickException():
-            failure = _failure_of_usage(error)
-            _write(failure)
-        case BrokenPipeError():
-            # The reader of our output, such as `head`, is gone. That is not an error.
-            return ExitCode.OK
-        case OSError() | MemoryError() | RuntimeError() if trouble := _machine_error(error):
-            failure = _failure_of(trouble, options)
-            _write(failure)
-        case GsdError():
-            failure = _failure_of(error, options)
-            _write(failure)
         case _:
-            failure = _Failure(
-                kind=type(error).__name__,
-                code=ExitCode.FAILED,
-                message=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
-                cause="this is a bug in gsd or in a plugin; everything recorded so far is kept",
-                hint=f"full traceback: {_save_traceback(error)}",
-            )
+            failure = _failure_of(error, options)
             _write(failure)
     if as_json:
         _write_json(failure)
@@ -90,14 +64,36 @@ class _Failure:
     hint: str = ""
 
 
-def _failure_of(error: GsdError, options: GlobalOptions) -> _Failure:
-    return _Failure(
-        kind=type(error).__name__,
-        code=exit_code(error),
-        message=str(error),
-        cause=_cause(error),
-        hint=with_global_options(error.hint, options),
-    )
+def _failure_of(error: BaseException, options: GlobalOptions) -> _Failure:
+    kind = type(error).__name__
+    match error:
+        case SystemExit():
+            # gsd's commands return their codes: only a callback of a plugin gets here.
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            return _Failure(
+                kind="SystemExit",
+                code=ExitCode.FAILED,
+                message=f"a plugin ended the command before it was done: {kind}({error})",
+                cause=f"raised at {last.filename}:{last.lineno} in {last.name}",
+                hint="run without that plugin: -p no:NAME (see gsd plugins)",
+            )
+        case click.ClickException():
+            return _failure_of_usage(error)
+        case OSError() | MemoryError() | RuntimeError() if trouble := _machine_error(error):
+            return _failure_of(trouble, options)
+        case GsdError():
+            hint = with_global_options(error.hint, options)
+            return _Failure(
+                kind=kind, code=exit_code(error), message=str(error), cause=_cause(error), hint=hint
+            )
+        case _:
+            return _Failure(
+                kind=kind,
+                code=ExitCode.FAILED,
+                message=f"{kind}: {error}" if str(error) else kind,
+                cause="this is a bug in gsd or in a plugin; everything recorded so far is kept",
+                hint=f"full traceback: {_save_traceback(error)}",
+            )
 
 
 def _failure_of_usage(error: click.ClickException) -> _Failure:

@@ -15,6 +15,7 @@ from gsd_core.sanitize import one_line, safe_text
 
 from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled, warn
+from .streams import can_ask
 
 if TYPE_CHECKING:
     from gsd_core.model.gap import GapReport
@@ -74,7 +75,7 @@ def command(
     from gsd_core.hookspecs import gsd_find_gaps
     from gsd_core.planning.survey import survey
     from gsd_core.plugins.loading import detectors_left_out
-    from gsd_core.views.planning import gaps_json
+    from gsd_core.views.planning import GAPS
 
     from .launch import RunOptions
     from .plugin_loading import loaded_plugins
@@ -106,7 +107,7 @@ def command(
     if not as_json:
         _show(view, found)
         return
-    print_json(gaps_json(found))
+    print_json(GAPS.dump(found))
     for failed in found.failed:
         warn([f"a detector failed: {one_line(failed, 300)}"])
 
@@ -182,7 +183,6 @@ def _watch(
     names = [info.name for info in loaded.infos if info.source != "default"] if loaded else []
     plugins = [loaded.manager.get_plugin(name) for name in names] if loaded else []
     watch(arguments, options.root, [path for plugin in plugins for path in _sources_of(plugin)])
-    raise AssertionError("watching ends with Ctrl-C")
 
 
 def _sources_of(plugin: object) -> Iterator[Path]:
@@ -275,7 +275,7 @@ async def _detect(
 
 def _confirm(command_line: str, reason: str) -> bool:
     """Ask the human at the terminal; without one the answer is no."""
-    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         return False
     # The permission gate has sanitized the command; nothing of it is cut, so that no part can hide.
     click.echo(f"{safe_text(reason)}:\n{safe_text(command_line)}", err=True)

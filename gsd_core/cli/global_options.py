@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,7 +48,12 @@ def global_options_of(ctx: click.Context) -> GlobalOptions:
 
 def global_options(command: F) -> F:
     """Add the global options to *command*."""
-    for option in reversed(_OPTIONS):
+    return with_options(command, _OPTIONS)
+
+
+def with_options(command: F, options: Sequence[Callable[[Any], Any]]) -> F:
+    """Add *options* to *command*, in their order."""
+    for option in reversed(options):
         command = option(command)
     return command
 

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -25,11 +24,6 @@ from gsd_core.sanitize import one_line, register_secrets, safe_text
 from .commands import base_command
 from .global_options import GlobalOptions, global_options_of
 from .output import wrapped
-
-if TYPE_CHECKING:
-    from gsd_core.settings import Settings
-
-    from .plugin_loading import Loaded
 
 QUIT = ("q", "quit", "exit")
 IDEA_SUFFIXES = (".md", ".markdown", ".txt", ".rst")
@@ -70,17 +64,14 @@ def lead_on(ctx: click.Context) -> None:
         indent = " " * (len(line) - len(line.lstrip()))
         for part in wrapped(safe_text(line, multiline=False), sys.stdout, indent):
             click.echo(part)
-    if (choice := _choose(choices)) is None:
-        return _leave(ctx)
-    arguments = _asked_for(ctx, choice, options) if choice.asks else choice.arguments
+    choice = _choose(choices)
+    arguments = choice.arguments if choice else ()
+    if choice and choice.asks:
+        arguments = _asked_for(ctx, choice, options)
     if not arguments:
-        return _leave(ctx)
-    return _run(ctx, arguments, options)
-
-
-def _leave(ctx: click.Context) -> None:
-    click.echo("Nothing was started.")
-    ctx.exit(0)
+        click.echo("Nothing was started.")
+        ctx.exit(0)
+    _run(ctx, arguments, options)
 
 
 def _run(ctx: click.Context, arguments: Sequence[str], options: GlobalOptions) -> None:
@@ -139,12 +130,8 @@ def _without_project(ctx: click.Context, root: Path) -> tuple[list[str], list[Ch
         said += [*problem, "The demo works without one."]
         return said, [demo, Choice(text="Check everything that a run needs", arguments=("doctor",))]
     ideas = _ideas(root)
-    if ideas:
-        said.append("An idea is a text that says what to build, for whom, and when it is done.")
-    else:
-        said.append(
-            "A run needs an idea: a text file that says what to build, for whom, and when it is done."
-        )
+    needed = "An idea is a text" if ideas else "A run needs an idea: a text file"
+    said.append(f"{needed} that says what to build, for whom, and when it is done.")
     found = [Choice(text=f"Build what {name} says", asks=True, idea=name) for name in ideas]
     return said, [demo, *found, Choice(text="Build what another file says", asks=True)]
 
@@ -161,25 +148,19 @@ def _ideas(root: Path) -> list[str]:
 
 def _why_no_agent(ctx: click.Context, root: Path) -> list[str]:
     """Return why the agent of the settings cannot work, and what to do about it; nothing if it can."""
-    from .launch import check_agents, check_plugins
-
-    loaded, settings = _settings(ctx, root)
     from gsd_core.settings import RunSettings
 
+    from .launch import check_agents, check_plugins
+    from .plugin_loading import loaded_plugins
+    from .project_settings import settings_that_count
+
+    loaded, settings, _ = settings_that_count(loaded_plugins(ctx), root)
     check_plugins(loaded, settings.of(RunSettings))
     try:
         check_agents(loaded.hooks, settings, root)
     except Credentials as error:
         return [f"A run cannot start yet: {error}", *([f"  {error.hint}"] if error.hint else [])]
     return []
-
-
-def _settings(ctx: click.Context, root: Path) -> tuple[Loaded, Settings]:
-    from .plugin_loading import loaded_plugins
-    from .project_settings import settings_that_count
-
-    loaded, settings, _ = settings_that_count(loaded_plugins(ctx), root)
-    return loaded, settings
 
 
 # Asking.
@@ -241,7 +222,7 @@ def _asked_for(ctx: click.Context, choice: Choice, options: GlobalOptions) -> tu
             typed = _ask(question)
             if typed is None:
                 return ()
-            if not typed or not (problem := validate(ctx, options, typed)):
+            if not typed or not (problem := validate(ctx, typed)):
                 break
             click.echo(problem)
         if typed:
@@ -277,18 +258,18 @@ def _is_idea(path: Path) -> bool:
     return True
 
 
-def _is_agent(ctx: click.Context, options: GlobalOptions, typed: str) -> str:
+def _is_agent(ctx: click.Context, typed: str) -> str:
     from gsd_core.hookspecs import gsd_run_agent
 
     from .plugin_loading import loaded_plugins
 
     known = sorted(loaded_plugins(ctx).hooks.plugins_of(gsd_run_agent))
-    return (
-        "" if typed in known else f"There is no agent {one_line(typed, 40)!r}. Installed: {', '.join(known)}."
-    )
+    if typed in known:
+        return ""
+    return f"There is no agent {one_line(typed, 40)!r}. Installed: {', '.join(known)}."
 
 
-def _is_amount(ctx: click.Context, options: GlobalOptions, typed: str) -> str:
+def _is_amount(_: click.Context, typed: str) -> str:
     try:
         amount = Decimal(typed)
     except InvalidOperation:
@@ -296,12 +277,10 @@ def _is_amount(ctx: click.Context, options: GlobalOptions, typed: str) -> str:
     return "" if amount.is_finite() and amount > 0 else "Type an amount such as 20 or 2.50."
 
 
-def _is_address(ctx: click.Context, options: GlobalOptions, typed: str) -> str:
-    return (
-        ""
-        if re.fullmatch(r"[a-z]\S*|desktop", typed)
-        else "Type an address such as ntfy://my-topic, or: desktop."
-    )
+def _is_address(_: click.Context, typed: str) -> str:
+    if re.fullmatch(r"[a-z]\S*|desktop", typed):
+        return ""
+    return "Type an address such as ntfy://my-topic, or: desktop."
 
 
 def _save(ctx: click.Context, saved: dict[str, str], options: GlobalOptions) -> bool:

@@ -97,7 +97,7 @@ from .project_trust import (
 from .rehearsals import HINT, why_not_here
 from .run_end import Output, show_end
 from .single_steps import EXEC
-from .streams import background_output, finish_output
+from .streams import background_output, can_ask, finish_output
 from .variables import unread_variables
 
 NOT_CONTINUED = ("yolo", "answers", "apprise")
@@ -440,9 +440,7 @@ def _machine_options(root: Path, settings: Settings, known: Sequence[str] | None
 def _is_interactive(options: RunOptions, settings: Settings) -> bool:
     """Whether a human can be asked: at a terminal, with standard input not needed for anything else."""
     taken = str(options.idea) == "-" or value_of(settings, "--answers") == "-"
-    # A closed stream is None.
-    terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-    return terminal and not options.no_input and not taken
+    return can_ask() and not options.no_input and not taken
 
 
 def _can_confirm(options: RunOptions, settings: Settings) -> bool:

@@ -21,15 +21,7 @@ from gsd_core.own_process import data_output
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options_of, gsd_command
-from .output import (
-    ASCII_SIGNS,
-    can_show,
-    console,
-    json_flag,
-    print_line,
-    styled,
-    wrapped_text,
-)
+from .output import console, json_flag, print_line, shown_signs, styled, wrapped_text
 from .pager import paged
 
 if TYPE_CHECKING:
@@ -47,7 +39,6 @@ KINDS = (
     "other",
 )
 SIGNS = {"done": "✓", "failed": "✗", "question": "?", "answer": "→", "wait": "…", "note": "·"}
-MORE_ASCII = {**ASCII_SIGNS, ord("→"): "=", ord("…"): "~"}
 STYLES = {
     "done": "green",
     "failed": "red",
@@ -287,9 +278,8 @@ class _Printer:
             return
         narrow = self.console.width < NARROW
         time = f"{at:%H:%M}" if narrow else f"{at:%H:%M:%S}"
-        lead = Text.assemble(
-            "  ", (time, "dim"), "  ", (f"{self._sign(SIGNS[entry.sign])} ", STYLES[entry.sign])
-        )
+        sign = shown_signs(SIGNS)[entry.sign]
+        lead = Text.assemble("  ", (time, "dim"), "  ", (f"{sign} ", STYLES[entry.sign]))
         style = STYLES[entry.sign] if entry.sign in ("failed", "question", "answer") else ""
         if entry.kind in ("agent", "activity") and entry.sign == "note":
             style = "dim"
@@ -331,6 +321,3 @@ class _Printer:
 
     def _print(self, line: Text) -> None:
         self.console.print(line, soft_wrap=True)
-
-    def _sign(self, sign: str) -> str:
-        return sign if can_show("".join(SIGNS.values())) else sign.translate(MORE_ASCII)

@@ -8,13 +8,13 @@ import click
 
 from gsd_core.errors import UserError
 
-from .global_options import GlobalOptions, gsd_command
 from .help import Group, examples
-from .options import StepCommand
-from .run import start, start_options
+from .run import start, step_command
 
 if TYPE_CHECKING:
     from gsd_core.planning.model import Planning
+
+    from .global_options import GlobalOptions
 
 
 @click.group(
@@ -27,7 +27,7 @@ def command() -> None:
     """
 
 
-@gsd_command("audit", last=start_options, cls=StepCommand)
+@step_command("audit")
 def audit(ctx: click.Context, /, **given: Any) -> None:
     """Write the audit of the milestone: requirements, phases and open items.
 
@@ -36,7 +36,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     start(ctx, given, lambda options: {f"audit/{_planning(options).milestone}": "gsd milestone audit"})
 
 
-@gsd_command("complete", last=start_options, cls=StepCommand)
+@step_command("complete")
 @click.option("--tag/--no-tag", default=None, help="tag the release (default: git.create_tag in config.json)")
 def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
     """Archive the milestone, whose phases are complete, and tag it.

@@ -164,12 +164,9 @@ def _option(section: str, attribute: attrs.Attribute[Any]) -> click.Option:
 def _help(attribute: attrs.Attribute[Any]) -> str:
     text: str = attribute.metadata.get("help", "")
     default: Any = attribute.default
-    if isinstance(default, str) and default:
-        return f"{text} (default: {default})"
-    if isinstance(default, tuple) and default:
-        names = cast("tuple[object, ...]", default)
-        return f"{text} (default: {', '.join(map(str, names))})"
-    return text
+    if isinstance(default, tuple):
+        default = ", ".join(map(str, cast("tuple[object, ...]", default)))
+    return f"{text} (default: {default})" if isinstance(default, str) and default else text
 
 
 def lifecycle_options(run: RunSettings, known: Sequence[str]) -> Options:

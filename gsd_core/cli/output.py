@@ -54,6 +54,7 @@ LABEL_COLORS = {
     "done": "green",
 }
 ASCII_SIGNS = str.maketrans({"✓": "+", "✗": "x", "·": "."})
+_MORE_ASCII = {**ASCII_SIGNS, **str.maketrans({"▸": ">", "▹": "o", "→": "=", "…": "~"})}
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -203,6 +204,13 @@ def can_show(signs: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def shown_signs(signs: Mapping[str, str]) -> Mapping[str, str]:
+    """Return *signs*, in ASCII if the encoding of stdout lacks one of them."""
+    if can_show("".join(signs.values())):
+        return signs
+    return {name: sign.translate(_MORE_ASCII) for name, sign in signs.items()}
 
 
 def styled(line: str | Text, style: str = "") -> Text:

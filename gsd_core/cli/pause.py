@@ -45,12 +45,10 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
     from gsd_core.planning.handoff import plan_handoff
 
     from .editing import editing
-    from .project import core_folder, planned_root, refuse_agents_at
+    from .project import planned_root, refuse_agents_at
 
     options = global_options_of(ctx)
     root = planned_root(options)
-    if core_folder(root) is None:
-        raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
     holder = refuse_agents_at(root, "pause a run")
     if holder:
         _stop(root, holder, options, now=now)
@@ -94,14 +92,10 @@ def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> N
 
 def _say_what_is_waited_for(project: ProjectState, holder: Holder, options: GlobalOptions) -> None:
     """Say on stderr what the pause waits for: the end of the step, unless it waits for a person itself."""
-    from gsd_core.views.status import current_step, open_questions
+    from gsd_core.views.status import current_step
 
     step = current_step(project.state)
-    waiting = [
-        asked.question.id
-        for asked in open_questions(project.state)
-        if step and asked.step == str(step.id) and asked.question.id not in project.pending_answers
-    ]
+    waiting = [one.question.id for one in project.unanswered if step and one.step == str(step.id)]
     if step and waiting:
         text = f"{step.id} waits for an answer to {', '.join(waiting)}; the run (pid {holder.pid}) pauses now"
         click.echo(f"{text}, and asks again when it is resumed", err=True)
@@ -115,7 +109,6 @@ def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -
     from gsd_core.git import Git
     from gsd_core.model.ids import EXECUTE, StepId
     from gsd_core.planning.handoff import Pause, TaskState, read_handoff
-    from gsd_core.views.status import open_questions
 
     from .next import find_next
     from .project import load, now, open_journal
@@ -146,11 +139,7 @@ def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -
         next_action=f"{what}; continue with: {found.command}" if found.command else what,
         # Another tool, or a repository, may have written the earlier note.
         notes=notes or (safe_text(earlier.notes) if earlier else ""),
-        questions=tuple(
-            asked.question.text
-            for asked in open_questions(project.state)
-            if asked.question.id not in project.pending_answers
-        ),
+        questions=tuple(asked.question.text for asked in project.unanswered),
         uncommitted=tuple(asyncio.run(Git(root).changed())),
         at=now().isoformat(timespec="seconds"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +11,7 @@ from rich.text import Text
 from gsd_core.sanitize import one_line
 
 from .global_options import global_options_of, gsd_command
-from .output import can_show, counted, json_flag, print_json, print_line, styled, warn
+from .output import can_show, counted, json_flag, print_json, print_line, shown_signs, styled, warn
 
 if TYPE_CHECKING:
     from gsd_core.planning.model import PhaseView
@@ -25,15 +25,6 @@ SIGNS = {
     "parked": "?",
     "ready": "▹",
     "waiting": "·",
-}
-ASCII_SIGNS = {
-    "done": "+",
-    "running": ">",
-    "failed": "x",
-    "skipped": "-",
-    "parked": "?",
-    "ready": "o",
-    "waiting": ".",
 }
 STYLES = {"done": "green", "running": "cyan", "failed": "red", "skipped": "dim", "parked": "yellow"}
 WORDS = {"parked": "waits for an answer", "done": "", "waiting": ""}
@@ -49,7 +40,7 @@ def command(ctx: click.Context, phase: str | None, mermaid: bool, as_json: bool)
     path is the longest chain of tasks that is left: the work cannot be done sooner than it.
     """
     from gsd_core.planning.survey import flaws, survey
-    from gsd_core.views.plan_graph import graph_json, graph_mermaid, plan_graph
+    from gsd_core.views.plan_graph import GRAPH, graph_mermaid, plan_graph
 
     from .project import load, planned_root
 
@@ -63,7 +54,7 @@ def command(ctx: click.Context, phase: str | None, mermaid: bool, as_json: bool)
     project = load(options)
     graph = plan_graph(views, project.state, is_running=project.holder is not None)
     if as_json:
-        print_json(graph_json(graph))
+        print_json(GRAPH.dump(graph))
         return
     names = {view.number: view.name for view in views}
     for line in graph_mermaid(graph, names) if mermaid else _lines(graph, views):
@@ -74,7 +65,7 @@ def _lines(graph: PlanGraph, views: list[PhaseView]) -> Iterator[str | Text]:
     if not graph.nodes:
         yield "no phases in the current milestone"
         return
-    signs = SIGNS if can_show("".join(SIGNS.values())) else ASCII_SIGNS
+    signs = shown_signs(SIGNS)
     width = max(len(node.id) for node in graph.nodes)
     for view in views:
         yield styled(f"phase {view.number} {one_line(view.name, 60)}".rstrip(), "bold")
@@ -88,7 +79,7 @@ def _lines(graph: PlanGraph, views: list[PhaseView]) -> Iterator[str | Text]:
         yield f"critical path: {path}" + (f" ({counted(tasks, 'task')} left)" if tasks else "")
 
 
-def _line(node: Node, signs: dict[str, str], width: int) -> Text:
+def _line(node: Node, signs: Mapping[str, str], width: int) -> Text:
     line = Text(f"  {signs.get(node.state, signs['failed'])} ")
     line.stylize(STYLES.get(node.state, "dim" if node.state == "waiting" else ""))
     unplanned = "" if node.state == "done" else "not planned"

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -27,6 +28,7 @@ from gsd_core.plugins.index import known_plugins, packages_by_name
 from gsd_core.plugins.validation import nearest
 from gsd_core.processes import refuse_agents
 
+from .global_options import with_options
 from .help import Command, examples
 from .output import json_flag, print_json, print_labeled, print_line, print_table, warn
 
@@ -67,10 +69,8 @@ class Installer:
 
     def outdated(self, options: Sequence[str]) -> tuple[str, ...]:
         """Return the command line that lists outdated packages as JSON."""
-        if self.tool == "pipx":
-            pip = (*self.command, "runpip", CORE_PACKAGE)
-            return (*pip, "list", "--outdated", "--format", "json", *options)
-        return (*self.command, "list", "--outdated", "--format", "json", *options, *self._python)
+        pip = (*self.command, "runpip", CORE_PACKAGE) if self.tool == "pipx" else self.command
+        return (*pip, "list", "--outdated", "--format", "json", *options, *self._python)
 
     @property
     def _python(self) -> tuple[str, ...]:
@@ -85,15 +85,13 @@ def find_installer(prefix: Path | None = None) -> Installer:
     if (root / "uv-receipt.toml").exists():
         message = "gsd is installed as a tool of uv, which installs all packages of a tool together"
         raise UserError(message, hint=f"uv tool install {CORE_PACKAGE} --with PACKAGE")
-    uv = shutil.which("uv")
-    if uv and _made_by_uv(root):
+    uv, has_pip = shutil.which("uv"), importlib.util.find_spec("pip") is not None
+    if uv and (_made_by_uv(root) or not has_pip):
         return Installer(tool="uv", command=(uv, "pip"))
-    if importlib.util.find_spec("pip"):
+    if has_pip:
         return Installer(
             tool="pip", command=(sys.executable, "-P", "-m", "pip", "--disable-pip-version-check")
         )
-    if uv:
-        return Installer(tool="uv", command=(uv, "pip"))
     raise UserError(
         f"neither pip nor uv can install packages for {sys.executable}",
         hint="python -m ensurepip, or install uv",
@@ -108,14 +106,17 @@ def _made_by_uv(root: Path) -> bool:
     return re.search(r"^uv = ", text, re.M) is not None
 
 
-_SOURCES = (
-    click.option("--no-index", is_flag=True, help="use no package index, only --find-links"),
-    click.option(
-        "--find-links",
-        type=click.Path(exists=True, file_okay=False),
-        multiple=True,
-        metavar="DIR",
-        help="folder with packages (repeatable)",
+source_options = partial(
+    with_options,
+    options=(
+        click.option("--no-index", is_flag=True, help="use no package index, only --find-links"),
+        click.option(
+            "--find-links",
+            type=click.Path(exists=True, file_okay=False),
+            multiple=True,
+            metavar="DIR",
+            help="folder with packages (repeatable)",
+        ),
     ),
 )
 
@@ -133,16 +134,14 @@ def list_known(as_json: bool) -> None:
     The list is part of gsd; nothing is downloaded. Those that are not published yet are installed from a path
     in a copy of GSD's repository. gsd plugins lists the plugins that are there.
     """
-    versions = _installed()
+    found = [point.dist for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist]
+    versions = {_normal(package.name): package.version for package in found}
     rows = [(known, versions.get(_normal(known.package), "")) for known in known_plugins()]
     if as_json:
         data = [
             {
-                "name": known.name,
-                "package": known.package,
-                "about": known.about,
+                **attrs.asdict(known),
                 "hooks": [f"gsd_{hook}" for hook in known.hooks],
-                "published": known.published,
                 "installed": version or None,
             }
             for known, version in rows
@@ -163,8 +162,7 @@ def list_known(as_json: bool) -> None:
 
 @click.command("install", cls=Command, epilog=examples("gsd plugins install ./contrib/gsd-plugin-slack"))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@_SOURCES[0]
-@_SOURCES[1]
+@source_options
 def install(names: tuple[str, ...], no_index: bool, find_links: tuple[str, ...]) -> None:
     """Install or upgrade packages with plugins.
 
@@ -224,8 +222,7 @@ def uninstall(names: tuple[str, ...]) -> None:
 
 
 @click.command("outdated", cls=Command)
-@_SOURCES[0]
-@_SOURCES[1]
+@source_options
 @json_flag
 def outdated(no_index: bool, find_links: tuple[str, ...], as_json: bool) -> None:
     """List the installed packages with plugins that have a newer version."""
@@ -271,11 +268,11 @@ def _source(name: str, folders: Sequence[str]) -> tuple[str, str]:
     wanted = _normal(requirement.name)
     if folders and not requirement.url:
         return package, ", ".join(folders)
-    if any(wanted == _normal(known.package) and known.published for known in known_plugins()):
+    known = next((one for one in known_plugins() if _normal(one.package) == wanted), None)
+    if known and known.published:
         return package, "the package index, published by GSD"
-    listed = any(wanted == _normal(known.package) for known in known_plugins())
-    why = "is not published yet" if listed else "is not on the list of published plugins"
-    where = f"./contrib/{package}, in a copy of GSD's repository" if listed else "./FOLDER, or a wheel"
+    why = "is not published yet" if known else "is not on the list of published plugins"
+    where = f"./contrib/{package}, in a copy of GSD's repository" if known else "./FOLDER, or a wheel"
     raise UserError(
         f"{name!r} {why}, so a package of that name in the index would be somebody else's",
         hint=f"install it from a path: gsd plugins install {where}; others that you trust: use pip",
@@ -298,12 +295,6 @@ def _plugins() -> list[tuple[str, str]]:
     importlib.invalidate_caches()
     points = entry_points(group=ENTRY_POINT_GROUP)
     return [(point.name, point.dist.name) for point in points if point.dist]
-
-
-def _installed() -> dict[str, str]:
-    """Return the versions of the packages with plugins, by normalized name."""
-    points = entry_points(group=ENTRY_POINT_GROUP)
-    return {_normal(point.dist.name): point.dist.version for point in points if point.dist}
 
 
 def _normal(name: str) -> str:

@@ -15,7 +15,7 @@ from gsd_core.errors import ConfigError, GsdError
 from gsd_core.plugins.loading import PluginInfo
 from gsd_core.sanitize import one_line, safe_text
 
-from .global_options import GlobalOptions, global_options, global_options_of
+from .global_options import GlobalOptions, global_options, global_options_of, gsd_command
 from .help import Command, Group, examples
 from .output import json_flag, print_json, print_line, print_table, styled
 from .plugin_packages import install, list_known, outdated, uninstall
@@ -144,11 +144,8 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     ctx.exit(int(broken))
 
 
-@click.command("info", cls=Command, epilog=examples("gsd plugins info budget", "gsd plugins info uat --json"))
+@gsd_command("info", "gsd plugins info budget", "gsd plugins info uat --json", last=json_flag)
 @click.argument("name")
-@global_options
-@json_flag
-@click.pass_context
 def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show everything about the plugin NAME.
 
@@ -167,13 +164,13 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
         loaded, settings, _ = settings_that_count(loaded, options.directory.resolve())
     except GsdError as error:
         print_line(styled(f"the settings are invalid, so defaults are shown: {error}", "yellow"))
-    found = next((one for one in loaded.infos if one.name == name and one.status != "blocked"), None)
-    found = found or next((one for one in loaded.infos if one.name == name), None)
-    if found is None:
+    same = [one for one in loaded.infos if one.name == name]
+    if not same:
         if package := packages_by_name().get(name):
             raise ConfigError(f"the plugin {name!r} is not installed: it is in the package {package}")
         close = nearest(name, tuple(one.name for one in loaded.infos))
         raise ConfigError(f"no plugin {name!r}{close}", hint="'gsd plugins' lists the plugins")
+    found = next((one for one in same if one.status != "blocked"), same[0])
     data: dict[str, Any] = _info_data(found, _last_failures(options).get(name, ()))
     data |= _contributions(loaded, found, settings)
     if as_json:
@@ -200,11 +197,12 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
     from .plugin_loading import loaded_plugins
     from .project_trust import examine
 
+    root = global_options_of(ctx).directory.resolve()
     loaded = loaded_plugins(ctx)
-    loaded = attrs.evolve(loaded, infos=_with_unlisted(loaded, global_options_of(ctx).directory.resolve()))
+    loaded = attrs.evolve(loaded, infos=_with_unlisted(loaded, root))
     if not any(info.status == "untrusted" for info in loaded.infos):
         return list(loaded.infos)
-    trusted = examine(loaded, global_options_of(ctx).directory.resolve()).plugin_hashes
+    trusted = examine(loaded, root).plugin_hashes
     return [
         attrs.evolve(info, status="active", reason="trusted; loaded only by gsd run")
         if info.status == "untrusted" and info.sha256 in trusted
@@ -281,22 +279,16 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
     """Return what an active plugin adds, and how to turn a plugin off or on."""
     from gsd_core import hookspecs
     from gsd_core.hook_markers import mode_of, stability_of
-    from gsd_core.plugins.loading import collect_settings
     from gsd_core.plugins.validation import SETTINGS_OF_HOOKS
     from gsd_core.run.step_types import collect_step_types
     from gsd_core.testing.new import KINDS
 
     from .plugin_commands import contributed_commands
-    from .settings import shown_values
 
     if info.status != "active":
-        turn_on = f"-p {info.name}" if info.status == "blocked" else "gsd plugins check"
+        ways = {"blocked": f"-p {info.name}", "untrusted": "gsd trust"}
         nothing: dict[str, object] = {key: [] for key in ("provides", "commands", "steps", "settings")}
-        return {
-            **nothing,
-            "turn_off": None,
-            "turn_on": turn_on if info.status != "untrusted" else "gsd trust",
-        }
+        return {**nothing, "turn_off": None, "turn_on": ways.get(info.status, "gsd plugins check")}
     hooks: list[Any] = []
     plugin = loaded.manager.get_plugin(info.name)
     for caller in sorted(loaded.manager.get_hookcallers(plugin) or (), key=lambda one: one.name):
@@ -324,26 +316,31 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
             if owner == info.name
         ],
         "hooks": hooks,
-        "settings": [
-            {
-                "name": name,
-                "type": str(types[name].type) if get_args(types[name].type) else types[name].type.__name__,
-                "value": value,
-                "default": default,
-                "origin": settings.origins.get(name, "default") if settings else "default",
-            }
-            for section, kind in collect_settings(loaded.hooks)
-            if section == info.name
-            for types in [{f"{section}.{one.name}": one for one in attrs.fields(attrs.resolve_types(kind))}]
-            for (name, default), (_, value) in zip(
-                shown_values(section, kind()),
-                shown_values(section, settings.of(kind) if settings else kind()),
-                strict=True,
-            )
-        ],
+        "settings": [*_settings_data(loaded, info, settings)],
         "turn_off": f"-p no:{info.name}, or list it in the setting plugins.off",
         "turn_on": None,
     }
+
+
+def _settings_data(loaded: Loaded, info: PluginInfo, settings: Settings | None) -> Iterator[dict[str, Any]]:
+    from gsd_core.plugins.loading import collect_settings
+
+    from .settings import shown_values
+    from .settings_file import known_settings
+
+    classes = [(section, kind) for section, kind in collect_settings(loaded.hooks) if section == info.name]
+    fields = known_settings(classes)
+    for section, kind in classes:
+        defaults = dict(shown_values(section, kind()))
+        for name, value in shown_values(section, settings.of(kind) if settings else kind()):
+            of_type: Any = fields[name][1].type
+            yield {
+                "name": name,
+                "type": str(of_type) if get_args(of_type) else of_type.__name__,
+                "value": value,
+                "default": defaults[name],
+                "origin": settings.origins.get(name, "default") if settings else "default",
+            }
 
 
 def _info_cells(info: PluginInfo) -> list[str | Text]:

@@ -19,13 +19,14 @@ from gsd_core.journal.lock import owner
 from gsd_core.journal.store import Journal
 from gsd_core.machine.history import History
 from gsd_core.machine.state import State
+from gsd_core.model.question import Asked
 from gsd_core.processes import refuse_agents
 from gsd_core.run.last_run import LastRun, read_last_run
 from gsd_core.sanitize import first_line
 from gsd_core.settings import REHEARSAL_AGENTS as REHEARSAL_AGENTS
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
-from gsd_core.views.status import Holder
+from gsd_core.views.status import Holder, open_questions
 
 from .global_options import GlobalOptions
 
@@ -190,6 +191,12 @@ class ProjectState:
     def history(self) -> History:
         """What the latest run has done."""
         return self.last_run.history
+
+    @property
+    def unanswered(self) -> list[Asked]:
+        """The open questions that nobody has answered yet."""
+        asked = open_questions(self.state)
+        return [one for one in asked if one.question.id not in self.pending_answers]
 
 
 def load(options: GlobalOptions) -> ProjectState:

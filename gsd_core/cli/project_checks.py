@@ -27,6 +27,7 @@ from gsd_core.run.private_home import empty_home
 from gsd_core.run.sandbox import TURNED_OFF, choose_sandbox
 from gsd_core.sanitize import REDACTED, one_line, redact
 from gsd_core.settings import RunSettings, Settings
+from gsd_core.views.amounts import names_text
 from gsd_core.views.diagnosis import Check, CheckState
 from gsd_core.views.status import status_of
 
@@ -137,9 +138,8 @@ def check_trust(trust: ProjectTrust) -> Iterator[Check]:
     elif not trust.new:
         found, fix = f"this project is trusted ({counted(len(trust.wants), 'item')})", ""
     else:
-        listed = ", ".join(f"{want.kind} {want.name}" for want in trust.new[:MAX_NAMED])
-        more = f", and {len(trust.new) - MAX_NAMED} more" if len(trust.new) > MAX_NAMED else ""
-        found = one_line(f"not trusted, so a run asks first: {listed}{more}", MAX_FOUND)
+        names = names_text([f"{want.kind} {want.name}" for want in trust.new])
+        found = one_line(f"not trusted, so a run asks first: {names}", MAX_FOUND)
         fix = "gsd trust --show"
     yield Check("security", "trust", "warning" if trust.new else "ok", found, fix)
 
@@ -201,14 +201,12 @@ def check_run(options: GlobalOptions) -> Iterator[Check]:
 
 def check_planning(root: Path) -> Iterator[Check]:
     """Yield what ``gsd health`` finds in the journal and in ``.planning/``, in one line."""
-    if not (root / ".planning").is_dir():
-        issues = check_journal(root) if data_directory(root) else ()
-        if not issues:
-            found = "no .planning folder here"
-            yield Check("project", "planning", "skipped", found)
-            return
-    else:
-        issues = (*(check_journal(root) if data_directory(root) else ()), *check_health(root))
+    issues = check_journal(root) if data_directory(root) else ()
+    if (root / ".planning").is_dir():
+        issues = (*issues, *check_health(root))
+    elif not issues:
+        yield Check("project", "planning", "skipped", "no .planning folder here")
+        return
     status = overall_status(issues)
     counts = {kind: sum(issue.severity == kind for issue in issues) for kind in ("error", "warning")}
     listed = ", ".join(counted(number, kind) for kind, number in counts.items() if number)
@@ -231,10 +229,8 @@ def check_leftovers(root: Path) -> Iterator[Check]:
     else:
         left = find_leftovers(root, data)
         if left.paths:
-            listed = ", ".join(map(str, left.paths[:MAX_NAMED]))
-            more = f", and {len(left.paths) - MAX_NAMED} more" if len(left.paths) > MAX_NAMED else ""
             # A lock of git stops every commit; the rest is in nobody's way.
-            found = f"left by runs that ended: {listed}{more}"
+            found = f"left by runs that ended: {names_text(left.paths)}"
             fix = "gsd doctor --fix"
             yield Check("leftovers", "leftovers", "problem" if left.locks else "warning", found, fix)
         else:

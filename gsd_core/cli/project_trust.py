@@ -411,19 +411,14 @@ def _sandbox_settings(root: Path, set_by_project: Sequence[ProjectSetting]) -> R
         *(without(layer, names) for layer in _layers(root)),
         user_layer(),
     ]
-    only = [
-        attrs.evolve(
-            layer,
-            sections={
-                "run": {
-                    k: v for k, v in layer.sections.get("run", {}).items() if k in ("sandbox", "sandboxes")
-                }
-            },
-        )
-        for layer in layers
-    ]
-    run: RunSettings = resolve(classes, only).of(RunSettings)
-    return run
+
+    def of_sandbox(layer: Layer) -> Layer:
+        run = layer.sections.get("run", {})
+        only = {key: run[key] for key in ("sandbox", "sandboxes") if key in run}
+        return attrs.evolve(layer, sections={"run": only})
+
+    found: RunSettings = resolve(classes, [*map(of_sandbox, layers)]).of(RunSettings)
+    return found
 
 
 def _is_sandboxed(hooks: Hooks, settings: RunSettings, root: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from .global_options import global_options_of, gsd_command
 from .output import print_line
 
 if TYPE_CHECKING:
+    from gsd_core.git import Git
     from gsd_core.views.report import Report, ReportedCommit
     from gsd_core.views.summary import RunSummary
 
@@ -48,6 +48,7 @@ def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
     phases, time and cost of each step, questions and who answered them, gaps found and closed, and the
     commits with their changes. Secrets are redacted, but read it before you pass it on: it contains code.
     """
+    from gsd_core.programs import open_in_browser
     from gsd_core.views.report import render_report
 
     from .project import core_folder, load, planned_root
@@ -68,8 +69,8 @@ def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
     path = (target or (folder or root) / NAME).absolute()
     _write(path, page)
     print_line(str(path), exact=True)
-    if open_it:
-        _open(path, root)
+    if open_it and not open_in_browser(path.as_uri(), root):
+        click.echo("warning: there is no browser to open it with", err=True)
 
 
 async def _collect(project: ProjectState, root: Path) -> Report:
@@ -106,12 +107,11 @@ async def _collect(project: ProjectState, root: Path) -> Report:
     )
 
 
-async def _commits(git: object, summary: RunSummary) -> tuple[ReportedCommit, ...]:
+async def _commits(git: Git, summary: RunSummary) -> tuple[ReportedCommit, ...]:
     """Return the run's commits, oldest first; one that a person rewrote since is left without a patch."""
-    from gsd_core.git import Git, GitError
+    from gsd_core.git import GitError
     from gsd_core.views.report import ReportedCommit
 
-    assert isinstance(git, Git)
     found: list[ReportedCommit] = []
     room = MAX_PATCHES
     for step in summary.steps:
@@ -155,11 +155,3 @@ def _is_report(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(MAX_HEAD)
     return not start or GENERATOR.encode() in start
-
-
-def _open(path: Path, project: Path) -> None:
-    from gsd_core.programs import open_in_browser
-
-    if not open_in_browser(path.as_uri(), project):
-        click.echo("warning: there is no browser to open it with", err=True)
-        sys.stderr.flush()

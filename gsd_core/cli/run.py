@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +12,23 @@ from click.core import ParameterSource
 
 from gsd_core.errors import ConfigError
 
-from .global_options import GlobalOptions, global_options_of, gsd_command
-from .options import StartCommand, classes_of, typed_settings
+from .global_options import GlobalOptions, global_options_of, gsd_command, with_options
+from .options import StartCommand, StepCommand, classes_of, typed_settings
 from .plugin_loading import loaded_plugins
 from .streams import is_at_terminal
 from .workstream import refuse_run, workstream_option
 
-IDEA = click.Path(path_type=Path, allow_dash=True)
 OUTPUTS = click.Choice(["text", "json", "stream-json"])
 
 
 def start_options(command: Any) -> Any:
     """Add the options of a command that starts a run, as far as they are not settings."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return workstream_option(verbosity_options(command))
+    return workstream_option(verbosity_options(with_options(command, _OPTIONS)))
 
 
 def verbosity_options(command: Any) -> Any:
     """Add ``-v`` and ``-q`` to a command that shows a run."""
-    for option in reversed(_VERBOSITY):
-        command = option(command)
-    return command
+    return with_options(command, _VERBOSITY)
 
 
 def verbosity_of(given: Mapping[str, Any]) -> int:
@@ -64,6 +60,9 @@ _VERBOSITY = (
     click.option("-q", "--quiet", is_flag=True, help="show only questions, errors and the last line"),
 )
 
+step_command = partial(gsd_command, last=start_options, cls=StepCommand)
+"""Make a command of a function, as :func:`gsd_command` does, that starts a run for one step."""
+
 
 @gsd_command(
     "run",
@@ -78,7 +77,7 @@ _VERBOSITY = (
     last=start_options,
     cls=StartCommand,
 )
-@click.argument("idea", required=False, type=IDEA)
+@click.argument("idea", required=False, type=click.Path(path_type=Path, allow_dash=True))
 def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
     """Turn IDEA (a text file, or - for stdin) into verified, committed code.
 

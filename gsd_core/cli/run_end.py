@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -167,14 +167,6 @@ class Finished:
         """How many tasks the run has done."""
         return sum(len(step.tasks) for step in self.summary.steps)
 
-    @property
-    def questions(self) -> Sequence[Asked]:
-        """The questions that nobody has answered yet."""
-        from gsd_core.views.status import open_questions
-
-        asked = open_questions(self.project.state)
-        return [one for one in asked if one.question.id not in self.project.pending_answers]
-
 
 def read_finished(options: GlobalOptions) -> Finished | None:
     """Return the project as the run left it; ``None`` if it cannot be read: the run has ended anyway."""
@@ -224,6 +216,7 @@ def _end_json(
     """Return all that the text says; without a project that can be read only how the run ended."""
     from gsd_core.views.cost import COSTS
     from gsd_core.views.status import question_json
+    from gsd_core.views.summary import ASSUMED
 
     data: dict[str, Any] = {
         "run": end.run,
@@ -256,12 +249,8 @@ def _end_json(
         "worked_seconds": summary.worked.total_seconds(),
         "processes": summary.processes,
         "cost": COSTS.dump(summary.costs),
-        "assumed": [
-            {"question": one.id, "text": one.text, "answer": one.answer.words, "by": one.answer.who}
-            for one in summary.assumed
-            if one.answer
-        ],
-        "questions": [question_json(one, gsd=base_command(options)) for one in finished.questions],
+        "assumed": [*map(ASSUMED.dump, summary.assumed)],
+        "questions": [question_json(one, gsd=base_command(options)) for one in finished.project.unanswered],
         "next": [with_global_options(line, options) for line in _next_commands(finished, end, budget)],
     }
 
@@ -278,7 +267,7 @@ def _details(
         yield from _try_it(finished.try_it, options)
     yield from _figures(finished.summary)
     yield from _assumed(finished.summary)
-    questions = finished.questions
+    questions = finished.project.unanswered
     if questions:
         yield from _line("waits for", "an answer" if len(questions) == 1 else f"{len(questions)} answers")
     for asked in questions[:MAX_LISTED]:

@@ -6,15 +6,13 @@ import json
 
 import click
 
-from .global_options import global_options
-from .help import Command, examples
+from .global_options import gsd_command
 from .output import print_line
 
 
-@click.command("schema", cls=Command, epilog=examples("gsd schema", "gsd schema status"))
-@global_options
+@gsd_command("schema", "gsd schema", "gsd schema status")
 @click.argument("names", nargs=-1, metavar="[COMMAND]")
-def command(names: tuple[str, ...]) -> None:
+def command(_: click.Context, names: tuple[str, ...]) -> None:
     """Print the JSON Schema of what COMMAND prints with --json.
 
     Without COMMAND, list the names. 'run' is the schema of --output-format json, 'event' that of a line of

@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import attrs
 import click
 
 from gsd_core.errors import ConfigError
@@ -119,13 +118,13 @@ def unset_command(ctx: click.Context, name: str, user: bool, as_json: bool) -> N
     """
     from .options import classes_of
     from .plugin_loading import loaded_plugins
-    from .settings_file import unknown_setting, unset_in_file
+    from .settings_file import known_settings, unknown_setting, unset_in_file
 
     root, path = _file_to_change(ctx, user=user)
     section, _, key = name.partition(".")
     if not (was_set := unset_in_file(path, section, key, inside=None if user else root)):
         classes = classes_of(loaded_plugins(ctx))
-        if not any((section, key) == (one, field.name) for one, kind in classes for field in _fields(kind)):
+        if name not in known_settings(classes):
             raise unknown_setting(classes, name)
         warn([f"it was not set there; see where its value comes from: gsd settings show --origin {name}"])
     if as_json:
@@ -154,14 +153,12 @@ def _file_to_change(ctx: click.Context, *, user: bool) -> tuple[Path, Path]:
 
 def shown_values(section: str, settings: object) -> Iterator[tuple[str, Any]]:
     """Yield the name and the value of each setting of a class, as JSON data; a secret one is hidden."""
-    for field in _fields(type(settings)):
+    from .settings_file import known_settings
+
+    for name, (_, field) in known_settings([(section, type(settings))]).items():
         value: Any = getattr(settings, field.name)
         is_hidden = field.metadata.get("secret") and value
-        yield f"{section}.{field.name}", HIDDEN if is_hidden else _plain(value)
-
-
-def _fields(kind: type) -> Iterator[attrs.Attribute[Any]]:
-    return (field for field in attrs.fields(cast("type[attrs.AttrsInstance]", kind)) if field.init)
+        yield name, HIDDEN if is_hidden else _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,6 @@ is read again. If it differs in anything but this value, nothing is written.
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import re
@@ -34,7 +33,7 @@ def checked_value(
 
     Raises ``ConfigError`` if there is no such setting, or if its class rejects the value.
     """
-    fields = _fields(classes)
+    fields = known_settings(classes)
     if f"{section}.{key}" not in fields:
         raise unknown_setting(classes, f"{section}.{key}" if key else section)
     kind, field = fields[f"{section}.{key}"]
@@ -55,7 +54,7 @@ def checked_value(
 
 def unknown_setting(classes: Sequence[tuple[str, type]], name: str) -> ConfigError:
     """Return the error that there is no setting *name*; its hint suggests those that may be meant."""
-    known = [*_fields(classes)]
+    known = [*known_settings(classes)]
     if any(one.startswith(f"{name}.") for one in known):
         hint = f"it is a section: gsd settings show {name} lists its settings"
         return ConfigError(f"no setting {name!r}", hint=hint)
@@ -71,7 +70,8 @@ def unknown_setting(classes: Sequence[tuple[str, type]], name: str) -> ConfigErr
     return ConfigError(f"no setting {name!r}", hint=hint)
 
 
-def _fields(classes: Sequence[tuple[str, type]]) -> dict[str, tuple[type, attrs.Attribute[Any]]]:
+def known_settings(classes: Sequence[tuple[str, type]]) -> dict[str, tuple[type, attrs.Attribute[Any]]]:
+    """Return the class and the field of each setting, by its name (``run.model``)."""
     return {
         f"{section}.{field.name}": (kind, field)
         for section, kind in classes
@@ -87,11 +87,10 @@ def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path 
     or if its form does not allow the change.
     """
     folder, name = _place(path, inside)
-    text, before = _read(path, folder, name)
+    text, wanted = _read(path, folder, name)
+    wanted.setdefault(section, {})[key] = value
     line = f"{key} = {_literal(value)}"
     after = _edited(text, section, key, line)
-    wanted = copy.deepcopy(before)
-    wanted.setdefault(section, {})[key] = value
     if not _means(after, wanted):
         hint = f"edit the file: [{section}] {line}"
         raise ConfigError(f"{path} is written in a way that cannot be changed here", hint=hint)
@@ -102,8 +101,7 @@ def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path 
 def unset_in_file(path: Path, section: str, key: str, *, inside: Path | None) -> bool:
     """Remove a value from the file at *path*; return whether it was there. See :func:`set_in_file`."""
     folder, name = _place(path, inside)
-    text, before = _read(path, folder, name)
-    wanted = copy.deepcopy(before)
+    text, wanted = _read(path, folder, name)
     values = wanted.get(section)
     if not isinstance(values, dict) or key not in values:
         return False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 from rich.text import Text
 
@@ -18,7 +19,7 @@ from gsd_core.views.status import RESUME, Status, status_json, status_of, step_s
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
-from .output import can_show, counted, json_flag, print_json, print_line, styled, warn
+from .output import counted, json_flag, print_json, print_line, shown_signs, styled, warn
 from .workstream import choose_workstream, workstream_option
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .project import ProjectState
 
 SIGNS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
-ASCII_SIGNS = {"completed": "+", "in_progress": ">", "failed": "x", "skipped": "-", "pending": "."}
 STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped": "dim", "pending": "dim"}
 
 
@@ -47,34 +47,22 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     project = load(options)
     name, _ = choose_workstream(project.root, workstream)
     warn(notes_of(project.root, name))
-    streams = _workstreams(project.root, only=workstream.strip())
+    streams = _workstreams(project.root, only=workstream.strip(), active=name)
     status, due = _current(ctx, project, options)
     if as_json:
-        listed = [
-            {
-                "name": one,
-                "active": one == name,
-                "phases": phases,
-                "complete": complete,
-                "error": error or None,
-            }
-            for one, phases, complete, error in streams
-        ]
-        found = {"next": next_json(due) if due else None, "workstreams": listed}
+        found = {"next": next_json(due) if due else None, "workstreams": [*map(attrs.asdict, streams)]}
         print_json({**status_json(status, base_command(options)), **found})
         return
     for line in _lines(status, due, options):
         print_line(line)
-    for one, phases, complete, error in streams:
-        mark = " (active)" if one == name else ""
-        state = one_line(error, 200) or f"{complete} of {counted(phases, 'phase')} complete"
-        print_line(f"workstream {one}{mark}: {state}")
+    for one in streams:
+        mark = " (active)" if one.active else ""
+        state = one_line(one.error or "", 200) or f"{one.complete} of {counted(one.phases, 'phase')} complete"
+        print_line(f"workstream {one.name}{mark}: {state}")
 
 
 def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> tuple[Status, Next | None]:
     """Return the status, and what is due; if the files cannot be read, the status as the run saw them."""
-    import attrs
-
     from gsd_core.errors import GsdError
 
     from .editing import interrupted
@@ -102,20 +90,31 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
     return status, due
 
 
-def _workstreams(root: Path, *, only: str) -> list[tuple[str, int, int, str]]:
-    """Return each workstream with its number of phases, how many are complete, or why it cannot be read."""
+@attrs.frozen
+class _Workstream:
+    """A workstream, with its number of phases and how many are complete, or why it cannot be read."""
+
+    name: str
+    active: bool
+    phases: int = 0
+    complete: int = 0
+    error: str | None = None
+
+
+def _workstreams(root: Path, *, only: str, active: str) -> list[_Workstream]:
     from gsd_core.errors import PlanningError
     from gsd_core.planning.survey import survey
     from gsd_core.planning.workstreams import planning_folder, workstreams
 
-    found: list[tuple[str, int, int, str]] = []
+    found: list[_Workstream] = []
     for name in [only] if only else workstreams(root):
         try:
             phases = survey(root, planning_folder(root, name)).phases()
         except PlanningError as error:
-            found.append((name, 0, 0, str(error)))
+            found.append(_Workstream(name, name == active, error=str(error)))
         else:
-            found.append((name, len(phases), sum(phase.complete for phase in phases), ""))
+            complete = sum(phase.complete for phase in phases)
+            found.append(_Workstream(name, name == active, len(phases), complete))
     return found
 
 
@@ -131,13 +130,18 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
     if status.holder:
         yield f"  active process: pid {status.holder.pid} on {status.holder.host} since {status.holder.since}"
     if status.run_status != "none":
-        yield _sandbox_line(status)
+        sandbox = status.sandbox or f"none ({one_line(status.unconfined, 200)})".removesuffix(" ()")
+        yield f"  sandbox: {sandbox}"
     if status.idle:
         yield f"  {one_line(status.idle, 200)}"
     if status.measure.phases:
         yield f"  {status.measure}"
     yield from _phase_lines(status)
-    yield from _step_lines(status)
+    if step := status.current:
+        until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
+        yield f"step {step.id}: {step_status(status)}{until}, attempt {step.attempt}"
+        if step.until and step.failure:
+            yield f"  because of: {one_line(step.failure.message, 200)}"
     for step_id, assumed in status.assumed:
         yield f"assumed, nobody looked ({step_id}): {first_line(assumed.text, 120)}"
     for service in status.not_notified:
@@ -145,7 +149,8 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
         yield f"not notified: {one_line(service.service, 120)}: {one_line(service.reason, 200)} ({times})"
     yield from _question_lines(status, options)
     if status.run:
-        yield _cost_line(status)
+        parts = [cost_text(status.usage), tokens_text(status.usage), counted(status.calls, "agent call")]
+        yield ", ".join(filter(None, parts))
     yield from _last_lines(status, due, options)
 
 
@@ -162,19 +167,6 @@ def _run_lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
         # The commands that follow in it are those for another folder, or another question.
         reason = reason.partition(": ")[0]
     yield f"  {with_global_options(one_line(with_notes(reason, status.notes), 700), options)}"
-
-
-def _sandbox_line(status: Status) -> str:
-    sandbox = status.sandbox or f"none ({one_line(status.unconfined, 200)})".removesuffix(" ()")
-    return f"  sandbox: {sandbox}"
-
-
-def _step_lines(status: Status) -> Iterator[str]:
-    if step := status.current:
-        until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
-        yield f"step {step.id}: {step_status(status)}{until}, attempt {step.attempt}"
-        if step.until and step.failure:
-            yield f"  because of: {one_line(step.failure.message, 200)}"
 
 
 def _question_lines(status: Status, options: GlobalOptions) -> Iterator[str]:
@@ -201,7 +193,7 @@ def _last_lines(status: Status, due: Next | None, options: GlobalOptions) -> Ite
 
 
 def _phase_lines(status: Status) -> Iterator[Text]:
-    signs = SIGNS if can_show("".join(SIGNS.values())) else ASCII_SIGNS
+    signs = shown_signs(SIGNS)
     width = max((len(row.number) for row in status.phases), default=0)
     for row in status.phases:
         line = Text(f"  {signs[row.status]} ", style=STYLES[row.status])
@@ -210,7 +202,7 @@ def _phase_lines(status: Status) -> Iterator[Text]:
         yield line
 
 
-def _details(row: PhaseRow, signs: dict[str, str]) -> str:
+def _details(row: PhaseRow, signs: Mapping[str, str]) -> str:
     if not row.wanted:
         return "  (not in range)"
     if row.status in ("completed", "pending"):
@@ -220,8 +212,3 @@ def _details(row: PhaseRow, signs: dict[str, str]) -> str:
     plans = f", {row.plans_done}/{counted(row.plans, 'plan')}" if row.plans else ""
     rounds = f", gap round {row.gap_rounds}" if row.gap_rounds else ""
     return f"  ({steps}{plans}{rounds}{doubted})"
-
-
-def _cost_line(status: Status) -> str:
-    parts = [cost_text(status.usage), tokens_text(status.usage), counted(status.calls, "agent call")]
-    return ", ".join(filter(None, parts))

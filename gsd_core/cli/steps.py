@@ -9,9 +9,7 @@ import click
 
 from gsd_core.model.ids import normal_phase
 
-from .global_options import gsd_command
-from .options import StepCommand
-from .run import start, start_options
+from .run import start, step_command
 from .single_steps import (
     debug_step,
     discuss_step,
@@ -24,9 +22,7 @@ from .single_steps import (
 )
 
 
-@gsd_command(
-    "discuss", "gsd discuss 2", "gsd discuss 2 'use SQLite, and no ORM'", last=start_options, cls=StepCommand
-)
+@step_command("discuss", "gsd discuss 2", "gsd discuss 2 'use SQLite, and no ORM'")
 @click.argument("phase")
 @click.argument("text", required=False, default="")
 def discuss(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
@@ -37,13 +33,11 @@ def discuss(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
     start(ctx, given, partial(discuss_step, phase=phase, words=text), (normal_phase(phase), text))
 
 
-@gsd_command(
+@step_command(
     "plan",
     "gsd plan 2",
     "# Plan how to close the gaps that the verification found.",
     "gsd plan 2 --gaps",
-    last=start_options,
-    cls=StepCommand,
 )
 @click.argument("phase")
 @click.option("--gaps", is_flag=True, help="plan how to close the gaps of the phase's last verification")
@@ -55,7 +49,7 @@ def plan(ctx: click.Context, /, phase: str, gaps: bool, **given: Any) -> None:
     start(ctx, given, partial(plan_steps, phase=phase, gaps=gaps), (normal_phase(phase), gaps))
 
 
-@gsd_command("execute", "gsd execute 2", "gsd execute 2 --dry-run", last=start_options, cls=StepCommand)
+@step_command("execute", "gsd execute 2", "gsd execute 2 --dry-run")
 @click.argument("phase")
 def execute(ctx: click.Context, /, phase: str, **given: Any) -> None:
     """Execute the plans of PHASE that have no summary, and do nothing else.
@@ -65,9 +59,7 @@ def execute(ctx: click.Context, /, phase: str, **given: Any) -> None:
     start(ctx, given, partial(execute_steps, phase=phase), (normal_phase(phase),))
 
 
-@gsd_command(
-    "verify", "gsd verify 2", "gsd verify 2 --output-format json", last=start_options, cls=StepCommand
-)
+@step_command("verify", "gsd verify 2", "gsd verify 2 --output-format json")
 @click.argument("phase")
 def verify(ctx: click.Context, /, phase: str, **given: Any) -> None:
     """Verify PHASE again, and do nothing else.
@@ -77,7 +69,7 @@ def verify(ctx: click.Context, /, phase: str, **given: Any) -> None:
     start(ctx, given, partial(verify_step, phase=phase), (normal_phase(phase),))
 
 
-@gsd_command("debug", "gsd debug 'the list is empty after a restart'", last=start_options, cls=StepCommand)
+@step_command("debug", "gsd debug 'the list is empty after a restart'")
 @click.argument("text")
 def debug(ctx: click.Context, /, text: str, **given: Any) -> None:
     """Find the root cause of the problem that TEXT describes, and change nothing.
@@ -87,13 +79,7 @@ def debug(ctx: click.Context, /, text: str, **given: Any) -> None:
     start(ctx, given, partial(debug_step, words=text), (text,))
 
 
-@gsd_command(
-    "quick",
-    "gsd quick 'add a --version option'",
-    "gsd quick --full 'add a --version option'",
-    last=start_options,
-    cls=StepCommand,
-)
+@step_command("quick", "gsd quick 'add a --version option'", "gsd quick --full 'add a --version option'")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--full", is_flag=True, help="verify the result, as that of a phase")
 def quick(ctx: click.Context, /, text: tuple[str, ...], full: bool, **given: Any) -> None:
@@ -106,7 +92,7 @@ def quick(ctx: click.Context, /, text: tuple[str, ...], full: bool, **given: Any
     start(ctx, given, partial(quick_step, words=words, full=full), (words, full))
 
 
-@gsd_command("map", "gsd map", last=start_options, cls=StepCommand)
+@step_command("map", "gsd map")
 def map_(ctx: click.Context, /, **given: Any) -> None:
     """Describe the existing code in .planning/codebase, and do nothing else.
 
@@ -116,12 +102,8 @@ def map_(ctx: click.Context, /, **given: Any) -> None:
     start(ctx, given, survey_step)
 
 
-@gsd_command(
-    "exec",
-    "gsd exec 'list the functions without tests'",
-    "gsd exec '/security-review' --step review",
-    last=start_options,
-    cls=StepCommand,
+@step_command(
+    "exec", "gsd exec 'list the functions without tests'", "gsd exec '/security-review' --step review"
 )
 @click.argument("prompt")
 @click.option(

@@ -226,5 +226,11 @@ def wants_json(args: Sequence[str]) -> bool:
 
 
 def is_at_terminal() -> bool:
-    """Whether a person can be asked: standard input, output and error are terminals."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    """Whether a person can be asked and shown something: standard input, output and error are terminals."""
+    return can_ask() and sys.stdout is not None and sys.stdout.isatty()
+
+
+def can_ask() -> bool:
+    """Whether a person can be asked on standard error: it and standard input are terminals."""
+    # A closed stream is None.
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))

@@ -47,9 +47,8 @@ def command(ctx: click.Context, topic: tuple[str, ...]) -> None:
         return
     found = ctx.find_root()
     for name in topic:
-        if not isinstance(found.command, click.Group):
-            raise click.UsageError(f"{found.command_path!r} has no command {name!r}", ctx)
-        inner = found.command.get_command(found, name)
+        group = found.command
+        inner = group.get_command(found, name) if isinstance(group, click.Group) else None
         if inner is None:
             raise click.UsageError(f"{found.command_path!r} has no command {name!r}", ctx)
         found = inner.context_class(inner, info_name=name, parent=found, **inner.context_settings)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .global_options import global_options_of, gsd_command
 from .output import counted, json_flag, print_json, print_line, warn
+from .streams import can_ask
 
 if TYPE_CHECKING:
     from .project_trust import ProjectTrust
@@ -47,8 +47,7 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
         trust = examine(loaded, root)
         done = f"forgot {counted(number, 'record')} of trust" if number else "this project was not trusted"
     elif not show and trust.new:
-        # A closed stream is None.
-        if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        if not can_ask():
             refuse_untrusted(trust)
         if not ask(trust):
             raise click.Abort

@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
 from gsd_core.own_process import data_output
@@ -24,7 +23,7 @@ from gsd_core.own_process import data_output
 from .commands import base_command
 from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, warn
-from .plugin_loading import Loaded, loaded_plugins
+from .plugin_loading import Loaded, hooks_of_only, loaded_plugins
 from .run import verbosity_of, verbosity_options
 
 if TYPE_CHECKING:
@@ -64,18 +63,14 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
 def _viewer(loaded: Loaded, options: GlobalOptions) -> tuple[Hooks, Settings]:
     """Return the hooks of the terminal alone, and the settings of the run."""
     from gsd_core.errors import ConfigError, GsdError
-    from gsd_core.plugins.loading import build_manager
     from gsd_core.settings import resolve
 
     from .launch import RunOptions, build_settings
     from .options import classes_of
     from .project import load
 
-    plugin = loaded.manager.get_plugin(VIEWER)
-    if plugin is None:
+    if not loaded.manager.has_plugin(VIEWER):
         raise ConfigError(f"the plugin {VIEWER!r} shows the run, and it is not loaded", hint="gsd plugins")
-    manager = build_manager()
-    manager.register(plugin, name=VIEWER)
     try:
         run = RunOptions(global_options=options, resume=True)
         settings = build_settings(run, loaded, load(options))
@@ -83,7 +78,7 @@ def _viewer(loaded: Loaded, options: GlobalOptions) -> tuple[Hooks, Settings]:
         # An active run can be watched even if a settings file is invalid by now.
         warn([f"the settings do not count: {error}"])
         settings = resolve(classes_of(loaded), [])
-    return attrs.evolve(loaded.hooks, manager=manager), settings
+    return hooks_of_only(loaded.hooks, [VIEWER]), settings
 
 
 async def _watch(root: Path, options: GlobalOptions, hooks: Hooks, settings: Settings, verbosity: int) -> int:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from gsd_core.own_process import data_output
 from gsd_core.programs import own_command
@@ -27,7 +28,7 @@ IGNORED = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", "ta
 Stamp = tuple[int, int]
 
 
-def watch(arguments: Sequence[str], folder: Path, files: Iterable[Path] = ()) -> None:
+def watch(arguments: Sequence[str], folder: Path, files: Iterable[Path] = ()) -> NoReturn:
     """Run ``gsd`` with *arguments*, and again after each change in *folder* or of one of the *files*.
 
     It ends with ``KeyboardInterrupt``. A command that fails is run again like any other.

@@ -1,11 +1,14 @@
-"""Durations, costs and tokens in words, the same in every text that people read."""
+"""Durations, costs, tokens and names in words, the same in every text that people read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from gsd_core.model.counts import dollars_text as dollars_text
 from gsd_core.model.usage import Usage
+
+MAX_LISTED = 5
 
 
 def duration_text(duration: timedelta) -> str:
@@ -36,3 +39,9 @@ def tokens_text(usage: Usage) -> str:
 def counted(number: int, noun: str) -> str:
     """Return ``1 commit`` or ``1,200 commits``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def names_text(names: Sequence[object]) -> str:
+    """Return the first *names*, and how many more there are."""
+    more = [f"and {len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
+    return ", ".join([*map(str, names[:MAX_LISTED]), *more])

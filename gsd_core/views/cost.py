@@ -15,6 +15,8 @@ from gsd_core.model.ids import phase_order
 from gsd_core.model.usage import Usage
 from gsd_core.serializer import SCHEMA_VERSION, Serializer
 
+from .amounts import counted
+
 Grouping: TypeAlias = Literal["phase", "step", "model", "day"]
 
 NO_PHASE = "no phase"
@@ -54,6 +56,16 @@ def sum_of(calls: Iterable[Call]) -> Costs:
         unknown += call.usage.dollars is None and not call.is_open
         estimated += call.usage.dollars is not None and call.usage.basis == "priced"
     return Costs(usage=usage, calls=count, unknown=unknown, estimated=estimated)
+
+
+def remarks(costs: Costs) -> list[str]:
+    """Return what the dollars of *costs* do not say: what is estimated, and what is not included."""
+    found: list[str] = []
+    if costs.estimated and costs.usage.dollars:
+        found.append(f"{counted(costs.estimated, 'call')} estimated from tokens and list prices")
+    if costs.unknown:
+        found.append(f"{counted(costs.unknown, 'call')} of unknown cost not included in the dollars")
+    return found
 
 
 def grouped(calls: Sequence[Call], by: Grouping) -> tuple[tuple[str, Costs], ...]:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
 from gsd_core.errors import UserError
 from gsd_core.machine.facts import Record, Recorded
 from gsd_core.serializer import ANY, SCHEMA_VERSION, Serializer, table
 
-Data: TypeAlias = Mapping[str, Any]
-
-FUNCTION_TOOLS = "mcp__gsd__"
-"""What the Claude agent puts before the name of a step's own tool, such as ``task_done``."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(\d+)([smhd])")
 
@@ -37,8 +32,3 @@ RECORD = Serializer(Recorded, "seq at run epoch kind v step? attempt? data", dat
 def log_json(record: Record) -> dict[str, Any]:
     """Return *record* as JSON data."""
     return {"schema_version": SCHEMA_VERSION, **RECORD.dump(record)}
-
-
-def names_of(names: str | Sequence[str] | None) -> str:
-    """Return the name or names of agents or executors, as a record has them, in words."""
-    return names if isinstance(names, str) else ", ".join(map(str, names or ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -14,7 +14,7 @@ from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.planning.model import PhaseView, Plan
 from gsd_core.planning.waves import plan_dependencies
 from gsd_core.sanitize import one_line
-from gsd_core.serializer import TEXT, TEXTS, Serializer, arr, obj
+from gsd_core.serializer import TEXT, Serializer, arr, obj
 
 NodeState: TypeAlias = Literal[
     "done", "running", "interrupted", "parked", "failed", "skipped", "ready", "waiting"
@@ -108,16 +108,6 @@ def _state_of(state: State, phase: str, plan: Plan, *, is_running: bool) -> Node
     return "interrupted" if found == "running" and not is_running else found
 
 
-def graph_json(graph: PlanGraph) -> dict[str, Any]:
-    """Return the graph as JSON data."""
-    edges = [{"from": name, "to": node.id} for node in graph.nodes for name in node.depends_on]
-    return {
-        "nodes": [*map(NODE.dump, graph.nodes)],
-        "edges": edges,
-        "critical_path": [*graph.critical_path],
-    }
-
-
 def graph_mermaid(graph: PlanGraph, names: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of the graph as a Mermaid flowchart; *names* are those of the phases, by number."""
     keys = {node.id: f"n{index}" for index, node in enumerate(graph.nodes)}
@@ -156,5 +146,12 @@ def _label(text: str) -> str:
     return '"' + re.sub(r'["#;&<>]', lambda found: f"#{ord(found[0])};", plain) + '"'
 
 
-NODE = Serializer(Node, "id phase name state tasks files depends_on waits_for")
-GRAPH_SCHEMA = obj(nodes=arr(NODE.schema), edges=arr(obj(**{"from": TEXT, "to": TEXT})), critical_path=TEXTS)
+GRAPH = Serializer(
+    PlanGraph,
+    "nodes edges critical_path",
+    nodes=Serializer(Node, "id phase name state tasks files depends_on waits_for"),
+    edges=(
+        arr(obj(**{"from": TEXT, "to": TEXT})),
+        lambda graph: [{"from": name, "to": node.id} for node in graph.nodes for name in node.depends_on],
+    ),
+)

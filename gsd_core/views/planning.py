@@ -85,11 +85,9 @@ def verdict_status(verdict: Verdict | None) -> CurrentVerdict:
     return "stale" if verdict.stale else verdict.status
 
 
-def gaps_json(found: PhaseGaps) -> dict[str, Any]:
-    """Return *found* as JSON data."""
-    return {
-        "status": found.status,
-        "gaps": [*map(GAP.dump, found.gaps)],
-        "complete": not found.failed,
-        "without": list(found.without),
-    }
+GAPS = Serializer(
+    PhaseGaps,
+    "status gaps complete without",
+    gaps=GAP,
+    complete=(FLAG, lambda found: not found.failed),
+)

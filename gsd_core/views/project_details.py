@@ -16,7 +16,7 @@ from gsd_core.machine.facts import Record, StepCompleted, TaskCommitted, typed
 from gsd_core.machine.history import phase_of
 from gsd_core.machine.state import State, StepRecord
 from gsd_core.model.gap import HumanCheck
-from gsd_core.planning.model import Artifact, PhaseView, Plan, Planning, Statement, Task, Truth
+from gsd_core.planning.model import Artifact, PhaseView, Plan, Planning, Statement, Task, Truth, Verdict
 from gsd_core.planning.waves import plan_waves
 from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null, values
 
@@ -92,14 +92,7 @@ class Details:
 def phases_json(details: Details) -> dict[str, Any]:
     """Return the phases of the milestone with their steps and plans as JSON data."""
     planning = details.planning
-    return {
-        "name": planning.name,
-        "core_value": planning.core_value,
-        "milestone": planning.milestone,
-        "milestone_name": planning.milestone_name,
-        "idle": planning.idle or None,
-        "phases": [phase_entry(details, phase) for phase in planning.phases],
-    }
+    return PLANNING.dump(planning, phases=[phase_entry(details, phase) for phase in planning.phases])
 
 
 def phase_entry(details: Details, phase: PhaseView) -> dict[str, Any]:
@@ -186,16 +179,18 @@ def phase_details(
     """
     entry = phase_entry(details, phase)
     shas = {sha for names in phase.commits.values() for sha in names}
+    verdict = phase.verdict
     return {
         **entry,
         "context": phase.context,
         "research": phase.research,
         "criteria": list(phase.criteria),
         "plans": [
-            {**about, **_plan_texts(plan, texts)}
+            {**about, **PLAN_TEXTS.dump(plan, summary=texts.summaries.get(plan.id, ""))}
             for about, plan in zip(entry["plans"], phase.plans, strict=True)
         ],
-        "verification": _verification(phase, texts.verification),
+        "verification": verdict
+        and VERDICT.dump(verdict, status=verdict_status(verdict), text=texts.verification),
         "requirements_traced": [row for row in requirements if row["phase"] == phase.number],
         "history": [STEP_DONE.dump(step) for step in summary.steps if step.phase == phase.number],
         "commits": [
@@ -203,31 +198,6 @@ def phase_details(
             for commit in details.commits
             if phase_of(commit.step) == phase.number or commit.sha in shas
         ],
-    }
-
-
-def _plan_texts(plan: Plan, texts: PhaseTexts) -> dict[str, Any]:
-    found = plan.must_haves
-    return {
-        "text": plan.text,
-        "summary": texts.summaries.get(plan.id, ""),
-        "truths": [*map(TRUTH.dump, found.truths)],
-        "artifacts": [*map(ARTIFACT.dump, found.artifacts)],
-    }
-
-
-def _verification(phase: PhaseView, text: str) -> dict[str, Any] | None:
-    verdict = phase.verdict
-    if verdict is None:
-        return None
-    status = verdict_status(verdict)
-    return {
-        "status": status,
-        "score": verdict.score,
-        "verified": verdict.verified,
-        "text": text,
-        "gaps": [*map(GAP.dump, verdict.gaps)],
-        "human": [*map(HUMAN_CHECK.dump, verdict.human)],
     }
 
 
@@ -247,7 +217,17 @@ ANSWERED = Serializer(
     asked_at=null(TIME),
     how=TEXT,
 )
-TRUTH = Serializer(Truth, "id text serves")
-ARTIFACT = Serializer(Artifact, "path provides")
-HUMAN_CHECK = Serializer(HumanCheck, "test expected why result")
+PLANNING = Serializer(Planning, "name core_value milestone milestone_name idle? phases")
+PLAN_TEXTS = Serializer(
+    Plan,
+    "text summary truths=must_haves.truths artifacts=must_haves.artifacts",
+    truths=Serializer(Truth, "id text serves"),
+    artifacts=Serializer(Artifact, "path provides"),
+)
+VERDICT = Serializer(
+    Verdict,
+    "status score verified text gaps human",
+    gaps=GAP,
+    human=Serializer(HumanCheck, "test expected why result"),
+)
 STATEMENT = Serializer(Statement, "id text line heading")

@@ -17,7 +17,7 @@ from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck, c
 from gsd_core.sanitize import first_line, one_line, safe_text
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
-from .cost import Costs
+from .cost import Costs, remarks
 from .markup import Html, el, join, prose, style, text
 from .phases import PhaseRow, phase_rows
 from .story import answered_by, step_words
@@ -231,13 +231,13 @@ def _matrix(report: Report) -> Section | None:
                 ),
             )
         )
-    table = el(
-        "table",
-        el("thead", el("tr", [el("th", name, scope="col") for name in heads])),
-        el("tbody", rows),
-        class_="matrix",
-    )
-    return "evidence", "Evidence", [el("div", table, class_="scroll")]
+    table = _table([el("th", name, scope="col") for name in heads], rows, class_="matrix")
+    return "evidence", "Evidence", [table]
+
+
+def _table(heads: list[Html], rows: list[Html], class_: str | None = None) -> Html:
+    table = el("table", el("thead", el("tr", heads)), el("tbody", rows), class_=class_)
+    return el("div", table, class_="scroll")
 
 
 def _is_later(row: Trace) -> bool:
@@ -351,13 +351,9 @@ def _costs(report: Report) -> Section | None:
             bar = _bar(_weight(step, paid), largest)
             rows.append(_cost_row(_step_name(step), [step], bar))
     rows.append(_cost_row(text("Total"), steps, None, class_="phase"))
-    table = el(
-        "table",
-        el("thead", el("tr", [el("th", name, scope="col", class_=kind or None) for name, kind in heads])),
-        el("tbody", rows),
-    )
-    remark = _cost_remark(report.summary.costs)
-    return "cost", "Time and cost", [el("div", table, class_="scroll"), *([remark] if remark else [])]
+    table = _table([el("th", name, scope="col", class_=kind or None) for name, kind in heads], rows)
+    remark = " ".join(f"{one}." for one in remarks(report.summary.costs))
+    return "cost", "Time and cost", [table, *([el("p", remark, class_="quiet small")] if remark else [])]
 
 
 def _cost_row(name: Html, steps: Sequence[StepDone], bar: Html | None, class_: str | None = None) -> Html:
@@ -397,15 +393,6 @@ def _bar(value: Decimal, largest: Decimal) -> Html:
         preserveAspectRatio="none",
         aria_hidden="true",
     )
-
-
-def _cost_remark(costs: Costs) -> Html | None:
-    parts: list[str] = []
-    if costs.estimated and costs.usage.dollars:
-        parts.append(f"{counted(costs.estimated, 'call')} estimated from tokens and list prices.")
-    if costs.unknown:
-        parts.append(f"{counted(costs.unknown, 'call')} of unknown cost not included in the dollars.")
-    return el("p", " ".join(parts), class_="quiet small") if parts else None
 
 
 def _decisions(report: Report) -> Section | None:
@@ -490,7 +477,7 @@ def _patch(commit: ReportedCommit) -> Html:
         )
     # Redacted as a whole: a private key has several lines.
     lines = safe_text(commit.patch).split("\n")
-    shown = [_patch_line(line) for line in lines[:MAX_PATCH_LINES]]
+    shown = [el("span", text(line), class_=_LINES.get(line[:1])) for line in lines[:MAX_PATCH_LINES]]
     if len(lines) > MAX_PATCH_LINES:
         more = f"{len(lines) - MAX_PATCH_LINES:,} more lines: git show {commit.sha[:9]}"
         shown.append(el("span", f"… {more}", class_="at"))
@@ -498,10 +485,6 @@ def _patch(commit: ReportedCommit) -> Html:
 
 
 _LINES: Mapping[str, str] = {"+": "add", "-": "del", "@": "at", "d": "at", "i": "at"}
-
-
-def _patch_line(line: str) -> Html:
-    return el("span", text(line), class_=_LINES.get(line[:1]))
 
 
 def _footer(report: Report) -> Html:

@@ -36,11 +36,12 @@ from .cost import COSTS, Grouping
 from .diagnosis import CHECK, CheckState
 from .log import RECORD
 from .next import NEXT
-from .plan_graph import GRAPH_SCHEMA
-from .planning import GAP, MILESTONE, PHASE, PLAN, REQUIREMENT, CurrentVerdict
+from .plan_graph import GRAPH
+from .planning import GAPS, MILESTONE, PHASE, PLAN, REQUIREMENT
 from .progress import Summary
 from .project_details import ANSWERED, COMMIT, PHASE_ENTRY, PLAN_ENTRY, STATEMENT, STEP_DONE
 from .status import COUNTS, PHASE_ROW, QUESTION, STATUS
+from .summary import ASSUMED
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -94,7 +95,7 @@ END["properties"] |= {
     "worked_seconds": {"type": "number"},
     "processes": NUMBER,
     "cost": COSTS.schema,
-    "assumed": arr(obj(question=TEXT, text=TEXT, answer=TEXT, by=TEXT)),
+    "assumed": arr(ASSUMED.schema),
     "questions": arr(QUESTION.schema),
     "next": TEXTS,
 }
@@ -170,8 +171,8 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "phases": obj(milestones=arr(MILESTONE.schema), phases=arr(PHASE.schema)),
     "plans": obj(plans=arr(PLAN.schema)),
-    "plan-graph": GRAPH_SCHEMA,
-    "gaps": obj(status=values(CurrentVerdict), gaps=arr(GAP.schema), complete=FLAG, without=TEXTS),
+    "plan-graph": GRAPH.schema,
+    "gaps": GAPS.schema,
     "requirements": obj(requirements=arr(REQUIREMENT.schema)),
     **dict.fromkeys(("phase add", "phase insert"), _or_handed_over(PHASE_EDIT)),
     "phase remove": _with(PHASE_EDIT, obj(renumbered=table(TEXT), copy=null(TEXT))),

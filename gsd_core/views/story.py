@@ -21,8 +21,7 @@ from gsd_core.model.question import Answer
 from gsd_core.model.usage import Usage
 from gsd_core.sanitize import one_line
 
-from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
-from .log import FUNCTION_TOOLS, names_of
+from .amounts import MAX_LISTED, cost_text, counted, dollars_text, duration_text, names_text, tokens_text
 
 Data: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal[
@@ -40,8 +39,9 @@ Kind: TypeAlias = Literal[
 ]
 Sign: TypeAlias = Literal["done", "failed", "question", "answer", "wait", "note"]
 
-MAX_LISTED = 5
 MAX_LINE = 2000
+FUNCTION_TOOLS = "mcp__gsd__"
+"""What the Claude agent puts before the name of a step's own tool, such as ``task_done``."""
 
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "run": ("run.started", "run.opened", "run.closed", "recovered", "control.asked", "branch.switched"),
@@ -126,7 +126,7 @@ class Narrator:
 
     def _run_opened(self, record: Record, data: facts.RunOpened) -> _Told:
         sandbox = data.sandbox or facts.UsedSandbox()
-        who = f"gsd {data.version or '?'}, agent: {names_of(data.agent) or '?'}"
+        who = f"gsd {data.version or '?'}, agent: {', '.join(data.agent) or '?'}"
         confined = sandbox.name or f"none ({sandbox.why or 'unknown reason'})"
         return _Told(text=f"{'resumed' if data.resumed else 'started'} ({who}, sandbox: {confined})")
 
@@ -143,7 +143,7 @@ class Narrator:
     def _recovered(self, record: Record, data: facts.Recovered) -> _Told | None:
         if not data.crashed and not data.lost:
             return None
-        again = f"; restarting {_listed(data.lost)}" if data.lost else ""
+        again = f"; restarting {names_text(data.lost)}" if data.lost else ""
         return _Told(text=f"recovered from a crash{again}", kind="failure")
 
     def _control(self, record: Record, data: facts.ControlAsked) -> _Told:
@@ -180,7 +180,7 @@ class Narrator:
         return _Told(text=f"waits until {data.until.astimezone():%H:%M:%S}: {data.why}", sign="wait")
 
     def _task(self, record: Record, data: facts.TaskCommitted) -> _Told:
-        number, name = data.task.rpartition("/")[2], data.name or _listed(data.paths)
+        number, name = data.task.rpartition("/")[2], data.name or names_text(data.paths)
         passed = data.check and data.check.exit == 0 and data.check.command
         details = (f"check passed: {passed}",) if passed else ()
         text = f"task {number}: {name} ({data.commit[:9]}, {counted(len(data.paths), 'file')})"
@@ -271,10 +271,10 @@ class Narrator:
         return _Told(text=f"plugin {data.plugin} failed in {data.hook}: {data.error}", sign="failed")
 
     def _kept(self, record: Record, data: facts.FilesKept) -> _Told:
-        return _Told(text=f"uncommitted files are kept under {data.ref}: {_listed(data.paths)}")
+        return _Told(text=f"uncommitted files are kept under {data.ref}: {names_text(data.paths)}")
 
     def _left(self, record: Record, data: facts.FilesLeft) -> _Told:
-        return _Told(text=f"left uncommitted: {_listed(data.paths)}", sign="failed")
+        return _Told(text=f"left uncommitted: {names_text(data.paths)}", sign="failed")
 
     def _guard(self, record: Record, data: facts.GuardFound) -> _Told:
         kept = f" (kept under {data.kept})" if data.kept else ""
@@ -296,9 +296,9 @@ class Narrator:
         unknown = [one.reason for one in data.deliveries if not one.service and not one.ok]
         if not sent and not failed and not unknown:
             return None
-        parts = [f"notification ({about})", f"sent to {_listed(sent)}" if sent else ""]
-        parts += [f"did not reach {_listed(failed)}" if failed else ""]
-        parts += [f"may not have been sent: {_listed(unknown)}" if unknown else ""]
+        parts = [f"notification ({about})", f"sent to {names_text(sent)}" if sent else ""]
+        parts += [f"did not reach {names_text(failed)}" if failed else ""]
+        parts += [f"may not have been sent: {names_text(unknown)}" if unknown else ""]
         return _Told(text=" ".join(filter(None, parts)), sign="failed" if failed or unknown else "note")
 
     _handlers: ClassVar[Mapping[type[object], _Handler]] = {
@@ -405,8 +405,3 @@ _ENDINGS = {
     "failed": "failed",
     "stopped": "was stopped",
 }
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = [f"and {len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
-    return ", ".join([*map(str, names[:MAX_LISTED]), *more])

@@ -13,6 +13,7 @@ from gsd_core.machine.facts import KIND_OF, Record, Recorded, typed
 from gsd_core.machine.history import phase_of
 from gsd_core.machine.ledger import Call
 from gsd_core.model.question import Answer, Inquiry
+from gsd_core.serializer import Serializer
 
 from .cost import Costs, calls_of, sum_of
 
@@ -107,17 +108,12 @@ class RunSummary:
         return tuple(one for one in self.decisions if one.answer and one.answer.is_assumption)
 
 
+ASSUMED = Serializer(Decision, "question=id text answer=answer.words by=answer.who")
+"""Of an answer that a policy or a timeout gave."""
 _KINDS: tuple[type[object], ...] = (
-    *(
-        facts.AttemptStarted,
-        facts.TaskCommitted,
-        facts.StepReturned,
-        facts.StepCompleted,
-        facts.AttemptFailed,
-        facts.StepFailed,
-        facts.AttemptLost,
-    ),
-    *(facts.StepSkipped, facts.QuestionAsked, facts.QuestionAnswered),
+    *(facts.AttemptStarted, facts.AttemptFailed, facts.AttemptLost, facts.TaskCommitted),
+    *(facts.StepReturned, facts.StepCompleted, facts.StepFailed, facts.StepSkipped),
+    *(facts.QuestionAsked, facts.QuestionAnswered),
 )
 
 

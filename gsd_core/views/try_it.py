@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -58,13 +58,13 @@ def _candidates(root: Path) -> Iterator[TryIt]:
     for name in READMES:
         if commands := _readme_commands(_text(root, name)):
             yield TryIt(source=name, commands=commands)
-    scripts = _table(_toml(_text(root, "pyproject.toml")), "project", "scripts")
+    scripts = _table(_parsed(_text(root, "pyproject.toml"), tomllib.loads), "project", "scripts")
     if scripts:
         name = next(iter(scripts))
         yield TryIt(source="the scripts in pyproject.toml", commands=("pip install .", f"{name} --help"))
     for folder in _packages(root):
         yield TryIt(source=f"{folder}/__main__.py", commands=(f"python3 -m {folder}",))
-    package = _json(_text(root, "package.json"))
+    package = _parsed(_text(root, "package.json"), json.loads)
     if "start" in _table(package, "scripts"):
         yield TryIt(source="the scripts in package.json", commands=("npm install", "npm start"))
     if _text(root, "Cargo.toml") and kind_below(root, "src/main.rs") == "file":
@@ -120,16 +120,9 @@ def _text(root: Path, path: str) -> str:
         return ""
 
 
-def _toml(text: str) -> Any:
+def _parsed(text: str, parse: Callable[[str], Any]) -> Any:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text) if text else {}
+        return parse(text)
     except (ValueError, RecursionError):
         return {}
 
