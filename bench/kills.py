@@ -2,7 +2,7 @@
 
 Run ``python bench/kills.py [--kills 1000] [--seed N] [--jobs 2]`` from the root of the repository, in an
 environment with the development requirements. A thousand kills take about half an hour on two cores; the
-quick and slow tests do the same with 5 and 60.
+slow tests do the same with 60.
 
 ``python bench/kills.py --commands [NAME ...] [--moments 100]`` does so with the commands that do one thing:
 each is killed at that many moments, half of them calls of the system (strace is needed), and typed again.

@@ -88,10 +88,13 @@ def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path 
     """
     folder, name = _place(path, inside)
     text, wanted = _read(path, folder, name)
-    wanted.setdefault(section, {})[key] = value
     line = f"{key} = {_literal(value)}"
     after = _edited(text, section, key, line)
-    if not _means(after, wanted):
+    # What has the section's name may be something else: `run = 3`.
+    table = wanted.setdefault(section, {})
+    if isinstance(table, dict):
+        table[key] = value
+    if not isinstance(table, dict) or not _means(after, wanted):
         hint = f"edit the file: [{section}] {line}"
         raise ConfigError(f"{path} is written in a way that cannot be changed here", hint=hint)
     folder.mkdir(parents=True, exist_ok=True)

@@ -162,6 +162,18 @@ def test_a_file_that_cannot_be_changed_safely_is_left_alone(tmp_path: Path, text
     assert path.read_text() == text
 
 
+@pytest.mark.parametrize("text", ["run = 3\n", "[[run]]\nmodel = 'opus'\n"])
+def test_what_only_has_the_name_of_a_section_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "gsd.toml"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError, match="cannot be changed here"):
+        set_in_file(path, "run", "model", "sonnet", inside=tmp_path)
+
+    assert not unset_in_file(path, "run", "model", inside=tmp_path)
+    assert path.read_text() == text
+
+
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(value=st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.lists(st.integers(0, 9)))

@@ -31,7 +31,10 @@ def summary(project: Project) -> str:
     return path.read_text("utf-8")
 
 
-@pytest.mark.parametrize("cli", ["false", "true"], ids=["fast", "real"])
+REAL = pytest.param("true", id="real", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("cli", [pytest.param("false", id="fast"), REAL])
 def test_a_change_of_the_architecture_waits_for_a_person_and_the_work_continues(
     project: Project, cli: str
 ) -> None:

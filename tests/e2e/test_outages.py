@@ -104,8 +104,8 @@ def test_an_outage_in_the_middle_of_a_conversation_costs_no_answer_twice(
     project: Project, status: int
 ) -> None:
     project.create()
-    project.environment = no_problems()
-    down = plugin(project, DOWN_API.format(seconds=25, status=status))
+    project.environment = no_problems() | {"GSD_RETRY_WAIT": "2s"}
+    down = plugin(project, DOWN_API.format(seconds=8, status=status))
     # The plugin fails before the server is asked, so that the model sees each request once.
     done = project.gsd("run", EXAMPLE, *down, "-p", "own", *REHEARSAL, "--yes", limit=400)
 

@@ -27,7 +27,7 @@ def ending(project: Project) -> str:
     return git(project.root, "grep", "-h", "ENDING = ", "HEAD")
 
 
-AGENTS = [pytest.param(FAKE, id="fake"), pytest.param(REHEARSAL, id="rehearsal", marks=pytest.mark.slow)]
+AGENTS = [pytest.param(FAKE, id="fake"), pytest.param(REHEARSAL, id="rehearsal", marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -26,13 +26,6 @@ def test_an_answer_that_was_recorded_and_bought_again_is_noticed(project: Projec
     assert list(bought_twice([*facts, facts[0]])) == ["bought twice: init roadmap"]
 
 
-def test_a_run_killed_five_times_is_finished_once(project: Project) -> None:
-    killed = run_with_kills(project, random.Random(SEED), 5)
-
-    assert len(killed) == 5
-    assert list(all_defects(project)) == []
-
-
 def test_runs_killed_sixty_times_are_each_finished_once(tmp_path: Path) -> None:
     chance = random.Random(SEED + 1)
     left = 60
