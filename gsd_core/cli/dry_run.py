@@ -93,7 +93,7 @@ def _due_json(work: Due, added: Added) -> dict[str, str | None]:
 def _settings_json(request: RunRequest) -> Iterator[dict[str, str]]:
     """Yield each setting that is not a default, with its value and origin."""
     for section, kind in (*CORE_SECTIONS, *collect_settings(request.hooks)):
-        values: object = request.settings.of(kind)
+        values = cast("object", request.settings.of(kind))
         for attribute in attrs.fields(kind):
             name = f"{section}.{attribute.name}"
             if origin := request.settings.origins.get(name):

@@ -398,7 +398,7 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     call.used = Usage()
     call.inside, call.exchange = None, AsyncExitStack()
     # In config.json, other values could not be told from an agent's own changes.
-    config = task.config if task.owns_planning else {}
+    config: Mapping[str, Any] = task.config if task.owns_planning else {}
     try:
         # Recorded as closed only afterwards: an answer that was forged with is never used.
         async with (

@@ -227,7 +227,7 @@ def _deliveries(outcome: Outcome[Sequence[Delivery] | None]) -> Sequence[Deliver
 
 def _as_recorded(delivery: Delivery, plugin: str) -> Delivered:
     """Return a delivery as it is recorded; *plugin* may have put anything into its fields."""
-    tries: object = delivery.tries
+    tries: Any = delivery.tries
     return Delivered(
         service=clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
         ok=bool(delivery.ok),
