@@ -268,7 +268,7 @@ INCIDENTS: Mapping[str, tuple[str, ...]] = {
         "git/test_recovery.py::test_every_lock_file_of_git_is_removed_and_nothing_else",
         "git/test_recovery.py::test_after_a_killed_commit_sweeping_is_enough_to_continue",
         "e2e/test_users_files.py::test_a_lock_of_a_running_git_is_waited_for_and_never_removed",
-        "kills/test_random_kills.py::test_a_run_killed_five_times_is_finished_once",
+        "kills/test_random_kills.py::test_runs_killed_sixty_times_are_each_finished_once",
     ),
     "a stale file with a process id blocked the next run": (
         "journal/test_lock.py::test_a_kill_releases_the_lock",
