@@ -145,10 +145,11 @@ def test_the_browser_tells_when_a_question_opens(dashboard: Dashboard, tmp_path:
                 "navigator.serviceWorker.ready.then(async worker => "
                 "(await worker.getNotifications()).map(one => [one.title, one.body, one.tag, one.data]))"
             )
-            return found
+            # Sessions of other tests may ask as well.
+            return [one for one in found if one[2] == question["id"]]
 
         until(shown)
-        title, body, tag, link = next(one for one in shown() if one[2] == question["id"])
+        [[title, body, tag, link]] = shown()
         assert (title, body, link) == ("hotel asks", "Where are the guests kept?", f"#/q/{tag}")
         bell.click()
         expect(bell).to_have_attribute("aria-pressed", "false")
