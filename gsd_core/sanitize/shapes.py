@@ -240,9 +240,7 @@ _KEYS = (
         ("otpauth://",),
         r"otpauth://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7=]{8,})",
     ),
-    Shape(
-        "Telegram bot token", (":",), rf"(?<!\d)\d{{8,10}}:[{_URL}]{{35}}(?![{_URL}])", check=_looks_random
-    ),
+    Shape("Telegram bot token", (":",), rf"(?<!\d)\d{{8,10}}:[{_URL}]{{35}}", check=_looks_random),
     Shape(
         "Discord bot token",
         (".",),
@@ -317,8 +315,8 @@ def _encodes_login(found: re.Match[str]) -> bool:
 
 
 _QUOTED = r"""(?:
-    \\{1,3}"(?P<q1>[^"\n]{1,2000}?)\\{1,3}" | "(?P<q2>(?:\\.|[^"\\\n]){1,2000})
-    | '(?P<q3>(?:\\.|[^'\\\n]){1,2000})
+    \\{1,3}(?P<quote>["'])(?P<q1>(?:(?!(?P=quote))[^\n]){1,2000}?)\\{1,3}(?P=quote)
+    | "(?P<q2>(?:\\.|[^"\\\n]){1,2000}) | '(?P<q3>(?:\\.|[^'\\\n]){1,2000})
 )"""
 _ASSIGNMENT = re.compile(
     rf"""

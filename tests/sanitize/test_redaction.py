@@ -203,6 +203,15 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
     assert any(seconds(1_000_000) < 30 * max(seconds(100_000), 0.03) for _ in range(3))
 
 
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_password_is_found_in_a_representation_that_escapes_its_quotes(quote: str) -> None:
+    secret = "i7Pw" + "Sti4T7aj"
+    text = f"""it's "said": DB_PASSWORD={quote}{secret}{quote} and more"""
+    escaped = [text.replace(quote, "\\" * count + quote) for count in (1, 2, 3)]
+
+    assert [secret in redact(one) for one in (text, repr(text), repr(repr(text)), *escaped)] == [False] * 6
+
+
 def test_no_secret_is_verified_over_the_network() -> None:
     code = (
         "import sys\n"
