@@ -149,7 +149,8 @@ async def with_verdicts(git: Git, phases: Sequence[PhaseView], folder: str = PLA
     """Return the phases with each verdict marked as stale if a summary was committed after it."""
     if not any(phase.verdict for phase in phases):
         return phases  # asking git for the order takes seconds in a large repository
-    order = await git.order(f"{folder}/phases")
+    # Not only in phases/: those of a milestone that is closed are in milestones/.
+    order = await git.order(folder)
     return [_with_staleness(phase, order) for phase in phases]
 
 
