@@ -240,7 +240,7 @@ _KEYS = (
         ("otpauth://",),
         r"otpauth://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7=]{8,})",
     ),
-    Shape("Telegram bot token", (":",), rf"(?<!\d)\d{{8,10}}:[{_URL}]{{35}}", check=_looks_random),
+    Shape("Telegram bot token", (":",), rf"(?<!\d)\d{{8,10}}:A[{_URL}]{{34}}", check=_looks_random),
     Shape(
         "Discord bot token",
         (".",),

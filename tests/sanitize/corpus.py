@@ -187,11 +187,12 @@ def shapes(seed: int = 7) -> dict[str, tuple[str, str]]:
         "aws secret in quotes": inside("aws_prod_token_of_ci: '@@'", 40, ALNUM + "/+"),
         "gitlab runner of older kinds": token("GR1348941", 20, URL),
         "mailchimp with all letters": inside("@@-us3", 32, LOWER),
-        "telegram of other kinds": inside("12345678:@@", 35, URL),
+        "telegram of other kinds": inside("12345678:A@@", 34, URL),
     }
 
 
 ORDINARY = (
+    "1700000000:3de66f863de66f863de66f863de66f863de66f86 feat: Add the report",
     "max_tokens=500",
     "the key: it is simple",
     "primary_key=True",
