@@ -123,7 +123,7 @@ def end_marked(
     and after *grace* a SIGKILL. This process, its ancestors and *spare* are never ended. Blocks.
     Raises ``ProjectError`` if a process survives even that.
     """
-    if listed is None and not _is_there(env_name, marks):
+    if listed is None and not _is_any_marked(env_name, marks):
         return ()
     listed = listed or processes
     known: set[psutil.Process] = set()
@@ -163,7 +163,7 @@ def end_marked(
     return tuple(sorted(ended))
 
 
-def _is_there(env_name: str, marks: Collection[str] | None) -> bool:
+def _is_any_marked(env_name: str, marks: Collection[str] | None) -> bool:
     """Whether a process has one of *marks*; on Linux, far cheaper than to ask psutil about each process."""
     if sys.platform != "linux":
         return True

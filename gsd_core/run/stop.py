@@ -40,7 +40,7 @@ class Stopper:
     farewell: Callable[[], str]
     received: int = 0
 
-    def signal(self, number: int) -> None:
+    def stop(self, number: int) -> None:
         """Cancel the run's task, so that the run is closed properly; called in any thread."""
         self.received = self.received or number
         with suppress(RuntimeError):  # the loop is closed: the run has ended meanwhile
@@ -54,6 +54,7 @@ class Stopper:
 _running: list[Stopper] = []
 """The runs of this process, which share a listener: the signals are those of the process."""
 _restore = ExitStack()
+"""Puts back the handlers that were there before the first of them."""
 
 
 @define
@@ -93,7 +94,7 @@ class Listener:
             self._exit(number)
         self.at = now
         for stopper in tuple(_running):
-            stopper.signal(number)
+            stopper.stop(number)
 
     def _exit(self, number: int) -> None:
         """Exit without any cleanup in Python, which the blocking plugin would hold up.
