@@ -138,13 +138,13 @@ class RunSettings:
     one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
     of the user's package caches. *checks_share_caches*: whether checks and commit hooks use the package
     caches of the agents; with ``false`` theirs are empty, which is slower, but no agent can change them.
-    *phases*: a range
-    such as ``1-3,5,7.1``. *gap_rounds*: how often a phase may be planned again for the gaps that its
-    verification found. *audit*: whether a milestone is audited when its phases are complete, which costs no
-    tokens. *close_milestone*: whether it is then closed: archived and tagged. *wait_for_answers*: how long an
-    unattended run waits for an answer before it exits. *co_authored_by*: the value of a trailer
-    ``Co-Authored-By`` in every commit of the run, such as ``Claude <noreply@anthropic.com>``; none if it is
-    empty.
+    *phases*: a range such as ``1-3,5,7.1``. *max_parallel*: how many plans are executed side by side, each
+    in a work tree of its own; in the project's own folder it is always one. *gap_rounds*: how often a phase
+    may be planned again for the gaps that its verification found. *audit*: whether a milestone is audited
+    when its phases are complete, which costs no tokens. *close_milestone*: whether it is then closed:
+    archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
+    *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such as ``Claude
+    <noreply@anthropic.com>``; none if it is empty.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -179,6 +179,9 @@ class RunSettings:
     close_milestone: bool = setting(False, harmless=True)
     depth: Depth = setting(
         "standard", flag="--depth", help="how finely to divide the work into phases", harmless=True
+    )
+    max_parallel: int = setting(
+        3, flag="--max-parallel", help="how many plans may be executed at the same time", harmless=at_most(8)
     )
     profile: Profile = setting("balanced", harmless=True)
     model: str = setting("", flag="--model", help="model to use for every step", harmless=True)

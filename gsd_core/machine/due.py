@@ -35,7 +35,7 @@ by walking through all states within a bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -140,26 +140,54 @@ class End:
     reason: str
 
 
-Due: TypeAlias = ApplyResult | Settle | AskAgain | Escalate | Start | Wait | End
+Next: TypeAlias = AskAgain | Escalate | Start | Wait
+Due: TypeAlias = ApplyResult | Settle | Next | End
 
 
-def due(state: State) -> tuple[Due, ...]:
-    """Return what is due, most urgent first; empty only for a closed run.
+def due(state: State, *, live: Collection[str] = (), capacity: int = 1) -> tuple[Due, ...]:
+    """Return what is due, most urgent first; empty for a closed run, or one that waits for what is *live*.
 
-    The run does the first and calls this again. The others are for the status display.
+    *live* are the steps that this process works on, or asks or waits about: a running attempt at any other
+    step is lost. With a *capacity* of 1, the run does the first item and calls this again; the others are for
+    the status display. With more, all of them may be done side by side; the steps that the user asked for
+    come alone.
     """
     if state.closed is not None:
         return ()
-    results = [step for step, record in state.steps.items() if record.status == "result"]
-    running = [(step, record) for step, record in state.steps.items() if record.status == "running"]
-    if results or running:
-        # Only a process that has just started sees a running attempt: the loop awaits its own.
-        return (
-            *(ApplyResult(step=step) for step in results),
-            *(Settle(step=step, attempt=record.attempt) for step, record in running),
-        )
+    steps = [(step, record) for step, record in state.steps.items() if step not in live]
+    urgent: tuple[ApplyResult | Settle, ...] = (
+        *(ApplyResult(step=step) for step, record in steps if record.status == "result"),
+        *(Settle(step=step, attempt=record.attempt) for step, record in steps if record.status == "running"),
+    )
+    if urgent and (capacity == 1 or state.stop_asked):
+        return urgent
     if state.stop_asked:
         return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="on request"),)
+    if capacity == 1:
+        return _one_by_one(state)
+    return (*urgent, *_side_by_side(state, (*live, *(one.step for one in urgent))))
+
+
+def _side_by_side(state: State, live: Collection[str]) -> tuple[Due, ...]:
+    """Return all that can be done beside what is *live*; what failed holds up only what depends on it."""
+    asked = any(_is_urgent(state, step) for step in state.asked)
+    if asked or state.pause_asked or state.aborted or state.options.only_asked:
+        return () if live else _one_by_one(state)
+    failed = [*_failed(state)]
+    held = {*live, *(one.step for one in failed)}
+    found = [(str(item.step), item) for item in _next_steps(state, every=True)]
+    # Phases come one after the other.
+    first = [item for step, item in found if _phase_of(step) == _phase_of(found[0][0]) and step not in held]
+    items = (*(one for one in failed if one.step not in live), *first)
+    return items if items or live else (_end(state),)
+
+
+def _phase_of(step: str) -> str:
+    return StepId.parse(step).phase
+
+
+def _one_by_one(state: State) -> tuple[Due, ...]:
+    """Return what is due if nothing else is being done."""
     if state.pause_asked:
         return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="paused on request"),)
     if state.aborted:
@@ -192,7 +220,7 @@ def _was_interrupted_while_archiving(state: State, step: StepId) -> bool:
     return idle and record is not None and record.attempt > 0 and record.status == "waiting"
 
 
-def _failed(state: State) -> Iterator[Due]:
+def _failed(state: State) -> Iterator[Escalate]:
     for step, record in state.steps.items():
         if record.id.phase in state.skipped or (state.options.only_asked and step not in state.requested):
             continue
@@ -204,13 +232,14 @@ def _failed(state: State) -> Iterator[Due]:
             yield Escalate(step=step, cause="lost", generation=record.generation)
 
 
-def _next_steps(state: State) -> Iterator[Due]:
+def _next_steps(state: State, *, every: bool = False) -> Iterator[Next]:
+    """Yield what is next in each phase; *every*: all plans that can be executed side by side."""
     phases = state.seen.phases if state.seen else ()
     # A project without phases must not be initialized: its files would be replaced.
     idle = state.seen.idle if state.seen else ""
     if not phases and (not idle or is_initializing(state) or starts_milestone(state)):
         yield _begin(state, _before(state, Start(step=StepId(kind=INIT))))
-    waits, late = False, list[Due]()
+    waits, late = False, list[Next]()
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
         if not in_range(state, phase.number) or phase.number in state.skipped:
             continue
@@ -222,6 +251,9 @@ def _next_steps(state: State) -> Iterator[Due]:
                 # If others verified the phase, nothing depends on the check mark that it lacks.
                 if start.step.kind == COMPLETE and standing(state, phase) == "claimed":
                     late.append(_begin(state, start))
+                elif every and start.step.kind == EXECUTE:
+                    for plan in side_by_side(_waiting_plans(state, phase)):
+                        yield _begin(state, Start(step=evolve(start.step, detail=plan.id)))
                 else:
                     yield _begin(state, start)
             case Escalate() as question:
@@ -302,7 +334,7 @@ def _missing_dependencies(state: State, phase: PhaseSnapshot) -> list[str]:
     return [one.number for one in found if one and not one.ticked and standing(state, one) == "open"]
 
 
-def _begin(state: State, start: Start) -> Due:
+def _begin(state: State, start: Start) -> Next:
     """Return *start*, or what has to happen before the step can be started."""
     step = str(start.step)
     record = state.steps.get(step)
@@ -338,8 +370,7 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
         return Start(step=StepId(kind=DISCUSS, phase=phase.number))
     if not phase.plans or any(not plan.on_disk for plan in phase.plans):
         return Start(step=round_of(state, PLAN, phase.number))
-    left = [plan for plan in phase.plans if not is_executed(state, phase, plan)]
-    if waiting := sorted(left, key=lambda plan: (plan.wave, plan.id)):
+    if waiting := _waiting_plans(state, phase):
         plan = startable_plans(waiting)[0]
         return Start(step=StepId(kind=EXECUTE, phase=phase.number, detail=plan.id))
     if state.options.skip_verify:
@@ -351,6 +382,11 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
     if phase.verdict == "human_needed" or not phase.gaps:
         return _complete_verification(state, phase)
     return _close_gaps(state, phase)
+
+
+def _waiting_plans(state: State, phase: PhaseSnapshot) -> list[PlanSnapshot]:
+    left = [plan for plan in phase.plans if not is_executed(state, phase, plan)]
+    return sorted(left, key=lambda plan: (plan.wave, plan.id))
 
 
 def _verify(state: State, phase: PhaseSnapshot) -> Start | Escalate:
@@ -492,6 +528,15 @@ def startable_plans(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:
     free = [plan for plan in waiting if not names & set(plan.depends_on)]
     # Plans that depend on each other in a cycle are executed anyway, in wave order.
     return free or list(waiting[:1])
+
+
+def side_by_side(waiting: Sequence[PlanSnapshot]) -> list[PlanSnapshot]:
+    """Return those of the plans *waiting* for execution that can be executed at the same time.
+
+    A plan that says only its wave comes after those of earlier waves.
+    """
+    first = min((plan.wave for plan in waiting), default=0)
+    return [plan for plan in startable_plans(waiting) if plan.depends_on or plan.wave <= first]
 
 
 def starts_milestone(state: State) -> bool:

@@ -74,11 +74,17 @@ class Schedule:
         return tuple(path)
 
     def startable(
-        self, *, done: Collection[str] = (), running: Collection[str] = (), slots: int = 1
+        self,
+        *,
+        done: Collection[str] = (),
+        only: Collection[str] | None = None,
+        running: Collection[str] = (),
+        slots: int = 1,
     ) -> tuple[Work, ...]:
         """Return at most *slots* pieces that may start beside those *running*, the most urgent first.
 
-        Two that change the same file never run at once.
+        Two that change the same file never run at once. What comes before a piece has to be *done*, or *only*
+        names those that wait for nothing.
         """
         by_id = {work.id: work for work in self.works}
         taken = [by_id[name] for name in running if name in by_id]
@@ -87,7 +93,7 @@ class Schedule:
             for work in self.works
             if work.id not in done
             and work.id not in running
-            and all(earlier in done for earlier in self.after[work.id])
+            and (work.id in only if only is not None else all(one in done for one in self.after[work.id]))
         ]
         found: list[Work] = []
         for work in sorted(ready, key=lambda work: -self.lengths[work.id]):

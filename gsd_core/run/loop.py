@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
-from gsd_core.errors import Parked
+import attrs
+
+from gsd_core.errors import GsdError, Parked
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine import schedule
 from gsd_core.machine.claims import dependents
-from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Settle, Start, Wait, due, exit_of
-from gsd_core.machine.facts import TimerFired, TimerSet
+from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Next, Settle, Start, Wait, due, exit_of
+from gsd_core.machine.facts import (
+    KIND_OF,
+    ControlAsked,
+    QuestionAnswered,
+    QuestionWithdrawn,
+    Record,
+    TimerFired,
+    TimerSet,
+)
+from gsd_core.machine.state import State
 from gsd_core.model.counts import some_of
-from gsd_core.model.ids import StepId
+from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
+from gsd_core.planning.model import PhaseView
+from gsd_core.planning.waves import plan_dependencies
 from gsd_core.plugins.isolation import PluginFailure
 
 from .apply import apply_result
@@ -26,43 +41,186 @@ from .runtime import Run
 from .snapshot import drop_obsolete, note_edited_plans, observe
 from .step import run_step
 
+Work: TypeAlias = ApplyResult | Settle | Next
+ANSWERS = (QuestionAnswered, QuestionWithdrawn, ControlAsked)
+"""Facts after which something else may be due beside what is being done."""
+
 
 async def loop(run: Run) -> End:
     """Do what is due until the run ends, or needs an answer that nobody can give now."""
-    while True:
-        take_answers(run)
-        await take_requests(run)
-        # The files are read again before every step: a human may edit them while the run works, and
-        # the files on disk, not a remembered state, decide which postconditions hold.
-        await observe(run)
-        note_edited_plans(run)
-        drop_obsolete(run)
-        item = due(run.state)[0]
-        end: End | None = None
-        match item:
-            case End():
-                return item
-            case ApplyResult():
-                await apply_result(run, item.step)
-                await consume_handoff(run, item.step)
-            case Settle():
-                await settle(run, item)
-            case Escalate():
-                end = await _escalate(run, item)
-            case AskAgain():
-                end = await _ask_again(run, item)
-            case Wait():
-                await _wait(run, item.step, item.until)
-            case Start():
-                if end := await confirm(run, item):
-                    return end
-                # On another branch, the files and what is due may differ.
-                if not await enter_branch(run, item.step):
-                    await run_step(run, item)
-            case _:
-                assert_never(item)
+    tasks = Tasks(run=run, capacity=capacity_of(run))
+    try:
+        while True:
+            take_answers(run)
+            await take_requests(run)
+            # The files are read again before every step: a human may edit them while the run works, and
+            # the files on disk, not a remembered state, decide which postconditions hold.
+            await observe(run)
+            note_edited_plans(run)
+            drop_obsolete(run)
+            items = due(run.state, live=tasks.live, capacity=tasks.capacity)
+            if items and isinstance(items[0], End):
+                return items[0]
+            tasks.start([item for item in items if not isinstance(item, End)])
+            if (ended := await tasks.wait()) is not None:
+                return ended
+    finally:
+        await tasks.cancel()
+
+
+@attrs.define(kw_only=True)
+class Tasks:
+    """What a run does side by side: one task for each step that it works on, or asks or waits about.
+
+    *works* are the items that they do. *unanswered* are those that need an answer which nobody can give now,
+    with how the run ends if nothing else is left to do. *error* or *end* is what ended the first step that
+    holds up everything: nothing more is started then.
+    """
+
+    run: Run
+    capacity: int
+    works: dict[str, Work] = attrs.field(factory=dict[str, Work], init=False)
+    live: dict[str, asyncio.Task[End | None]] = attrs.field(
+        factory=dict[str, "asyncio.Task[End | None]"], init=False
+    )
+    unanswered: list[tuple[Work, End]] = attrs.field(factory=list[tuple[Work, End]], init=False)
+    error: GsdError | None = attrs.field(default=None, init=False)
+    end: End | None = attrs.field(default=None, init=False)
+
+    def start(self, items: Sequence[Work]) -> None:
+        """Start those of the *items* that can be done beside what is being done, the most urgent first."""
+        self.unanswered = [(item, end) for item, end in self.unanswered if item in items]
+        items = [item for item in items if all(item != other for other, _ in self.unanswered)]
+        if self.error or self.end:
+            items = []
+        elif self.capacity == 1:
+            items = items[:1]
+        else:
+            others = [item for item in items if not isinstance(item, ApplyResult | Start)]
+            items = [*self._to_apply(items), *others, *self._startable(items)]
+        for item in items:
+            step = str(item.step)
+            self.works[step] = item
+            self.live[step] = asyncio.create_task(_do(self.run, item), name=f"gsd:{step}")
+
+    def _to_apply(self, items: Sequence[Work]) -> list[ApplyResult]:
+        """Return the result to apply now: one at a time, and none while a plan is executed in the project."""
+        is_busy = self.run.in_place.locked() or any(isinstance(w, ApplyResult) for w in self.works.values())
+        return [] if is_busy else [item for item in items if isinstance(item, ApplyResult)][:1]
+
+    def _startable(self, items: Sequence[Work]) -> list[Start]:
+        """Return the steps that can start now: plans beside each other, and every other step alone."""
+        starts = {str(item.step): item for item in items if isinstance(item, Start)}
+        if any(item.step.kind != EXECUTE for item in starts.values()):
+            return [] if self.live else [*starts.values()][:1]
+        running = [step for step in self.live if isinstance(self.works[step], Start)]
+        phase = next(iter(starts.values())).step.phase if starts else ""
+        plans = _schedule(self.run.planning.phase(phase))
+        slots = self.capacity - len(running)
+        # What a plan waits for, `due` has decided; here, those of the longest chains come first.
+        found = plans.startable(only=starts, running=running, slots=slots)
+        return [starts[work.id] for work in found]
+
+    async def wait(self) -> End | None:
+        """Wait until something has ended, or somebody has answered; return how the run ends, if it does."""
+        if not self.live:
+            return self._end or self.unanswered[0][1]
+        answered = asyncio.Event()
+
+        def listen(_: State, fact: Record) -> None:
+            if fact.kind in map(KIND_OF.get, ANSWERS):
+                answered.set()
+
+        waiting = asyncio.ensure_future(answered.wait())
+        if self.capacity > 1:
+            self.run.listeners.append(listen)
+        try:
+            await asyncio.wait([*self.live.values(), waiting], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            if self.capacity > 1:
+                self.run.listeners.remove(listen)
+        for step, task in [*self.live.items()]:
+            if task.done():
+                del self.live[step]
+                self._ended(self.works.pop(step), task)
+        return None if self.live else self._end
+
+    @property
+    def _end(self) -> End | None:
+        """How the run ends now that nothing is being done, if something held up everything."""
+        if self.error:
+            raise self.error
+        return self.end
+
+    def _ended(self, item: Work, task: asyncio.Task[End | None]) -> None:
+        try:
+            end = task.result()
+        except GsdError as exc:
+            self.error = self.error or exc
+            return
         if end is not None:
-            return end
+            self.unanswered.append((item, end))
+            if self.capacity == 1 or end.outcome == "stopped":
+                self.end = self.end or end
+
+    async def cancel(self) -> None:
+        """Cancel what is being done, and wait until it has recorded its end; raise what went wrong there."""
+        for task in self.live.values():
+            task.cancel()
+        ended = await asyncio.gather(*self.live.values(), return_exceptions=True)
+        self.live.clear()
+        for one in ended:
+            if isinstance(one, BaseException) and not isinstance(one, asyncio.CancelledError):
+                raise one
+
+
+def _schedule(phase: PhaseView | None) -> schedule.Schedule:
+    """Return the plans of *phase* by the ids of the steps that execute them; a task is a unit of work."""
+    after = plan_dependencies(phase.plans) if phase else {}
+    number = phase.number if phase else ""
+    steps = {plan: str(StepId(kind=EXECUTE, phase=number, detail=plan)) for plan in after}
+    return schedule.Schedule(
+        works=[
+            schedule.Work(
+                id=steps[plan.id],
+                after=tuple(steps[name] for name in after[plan.id]),
+                files=plan.files_modified,
+                size=max(1, len(plan.tasks)),
+            )
+            for plan in (phase.plans if phase else ())
+        ]
+    )
+
+
+def capacity_of(run: Run) -> int:
+    """Return how many plans may be executed side by side: in the project's own folder, only one."""
+    return 1 if run.settings.workspace[:1] == ("inplace",) else run.settings.max_parallel
+
+
+async def _do(run: Run, item: Work) -> End | None:
+    """Do *item*; return how the run ends because of it, if it does."""
+    match item:
+        case ApplyResult():
+            await apply_result(run, item.step)
+            await consume_handoff(run, item.step)
+        case Settle():
+            await settle(run, item)
+        case Escalate():
+            return await _escalate(run, item)
+        case AskAgain():
+            return await _ask_again(run, item)
+        case Wait():
+            await _wait(run, item.step, item.until)
+        case Start():
+            if end := await confirm(run, item):
+                return end
+            # On another branch, the files and what is due may differ.
+            if not await enter_branch(run, item.step):
+                await run_step(run, item)
+        case _:
+            assert_never(item)
+    return None
 
 
 async def _escalate(run: Run, item: Escalate) -> End | None:

@@ -117,8 +117,8 @@ class Run:
     """A run that this process owns, in one of its workspaces.
 
     *ledger* is derived from the facts, too. *opening* is held while an agent call is checked against
-    the budget and opened. *step_types* are the kinds of steps that plugins add. *sandbox* is what it starts
-    processes in.
+    the budget and opened, *in_place* while a plan is executed in the project's own folder. *step_types* are
+    the kinds of steps that plugins add. *sandbox* is what it starts processes in.
     """
 
     id: str
@@ -131,6 +131,7 @@ class Run:
     listeners: list[Observer] = attrs.field(factory=list[Observer])
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
     opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    in_place: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     step_types: StepTypes = attrs.field(factory=StepTypes)
     sandbox: Sandbox
 

@@ -25,6 +25,7 @@ from gsd_core.planning.config import merge_config
 from gsd_core.planning.handoff import read_handoff
 from gsd_core.planning.model import PhaseView, Planning
 from gsd_core.planning.survey import flaws, read_planning
+from gsd_core.planning.waves import plan_dependencies
 from gsd_core.planning.workstreams import PLANNING
 from gsd_core.plugins.calling import Hooks
 from gsd_core.sanitize import redact, sanitize
@@ -175,13 +176,13 @@ def snapshot_of(planning: Planning) -> Snapshot:
 
 
 def _phase(phase: PhaseView) -> PhaseSnapshot:
-    on_disk = {plan.id for plan in phase.plans}
+    after = plan_dependencies(phase.plans)
     plans = [
-        PlanSnapshot(id=plan.id, summary=bool(plan.summary), depends_on=plan.depends_on, wave=plan.wave)
+        PlanSnapshot(id=plan.id, summary=bool(plan.summary), depends_on=after[plan.id], wave=plan.wave)
         for plan in phase.plans
     ]
     # The roadmap lists a phase's plans before their files are written: these are still to be planned.
-    missing = [PlanSnapshot(id=plan, on_disk=False) for plan in phase.listed if plan not in on_disk]
+    missing = [PlanSnapshot(id=plan, on_disk=False) for plan in phase.listed if plan not in after]
     verdict = phase.verdict
     return PhaseSnapshot(
         number=phase.number,

@@ -57,7 +57,7 @@ from gsd_core.machine.state import Failure
 from gsd_core.model.agent import AgentResult, AgentTask
 from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
-from gsd_core.model.ids import COMPLETE, INIT, padded, slug
+from gsd_core.model.ids import COMPLETE, EXECUTE, INIT, padded, slug
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import (
     Accept,
@@ -230,6 +230,8 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         except GsdError as exc:
             refused = exc
         there = await _at_tree(run, step)
+        if there is run and step.kind == EXECUTE:
+            await entered.enter_async_context(run.in_place)
         # An earlier attempt may have worked in another tree.
         await take_over(there, step.id)
         return await _attempt_in(there, step, start, entered, refused)
