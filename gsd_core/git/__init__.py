@@ -13,7 +13,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from . import commit, committed, history, recovery, refs, repository, tags, worktrees
+from . import commit, committed, history, merges, recovery, refs, repository, tags, worktrees
 from .command import Command, GitError, GitUnavailable, check_version
 from .committed import Uncommitted, digests
 from .history import TrailedCommit
@@ -144,7 +144,11 @@ class Git:
     start_branch = _in_thread(refs.start_branch)
     switch_branch = _in_thread(refs.switch_branch)
     fast_forward = _in_thread(refs.fast_forward)
-    add_worktree = _in_thread(worktrees.add_worktree)
+    merge = _in_thread(merges.merge)
+    show_merged = _in_thread(merges.show_merged)
+    with_conflict_markers = _in_thread(merges.with_conflict_markers)
+    as_merge = _in_thread(merges.as_merge)
+    enter_worktree = _in_thread(worktrees.enter_worktree)
     remove_worktrees = _in_thread(worktrees.remove_worktrees)
 
     save_recovery = _in_thread(recovery.save_recovery)

@@ -327,6 +327,7 @@ class StepReturned:
 
     *result* is a :class:`gsd_core.StepResult` as JSON data. It may be large, so who needs it structures it.
     *gaps* are their keys. *plans* has the SHA-256 of the PLANs that an agent of the step wrote, by path.
+    *tip* is the last commit of the work tree, if that is not the project's own.
     """
 
     result: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
@@ -335,6 +336,23 @@ class StepReturned:
     failed_detectors: tuple[str, ...] | None = attrs.field(default=None, metadata=OPTIONAL)
     passed: bool | None = attrs.field(default=None, metadata=OPTIONAL)
     plans: Mapping[str, str] | None = attrs.field(default=None, metadata=OPTIONAL)
+    tip: str | None = attrs.field(default=None, metadata=OPTIONAL)
+
+
+@fact("merge.failed")
+@attrs.frozen(kw_only=True)
+class MergeFailed:
+    """The step's commits, up to *ours*, do not fit to those that its branch got meanwhile, up to *theirs*.
+
+    Both changed the same lines of *paths*; or a *check* fails on the merge, with this *output*. The step is
+    started over in its work tree, where its commits stay.
+    """
+
+    ours: str
+    theirs: str
+    paths: tuple[str, ...] = ()
+    check: str = ""
+    output: str = ""
 
 
 @fact("landing.failed")

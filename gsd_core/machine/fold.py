@@ -226,6 +226,10 @@ def _step_completed(state: State, fact: Recorded[object], data: facts.StepComple
     return evolve(state, verified={**state.verified, record.id.phase: covered})
 
 
+def _merge_failed(state: State, fact: Recorded[object], _: facts.MergeFailed) -> State:
+    return _with(state, _start_over(state.steps[fact.step], fact.seq))
+
+
 def _plan_edited(state: State, _: Recorded[object], data: facts.PlanEdited) -> State:
     digests = {**state.plan_digests, data.path: data.sha256}
     edited = tuple(dict.fromkeys([*state.edited_plans, data.plan]))
@@ -371,6 +375,7 @@ _HANDLERS: dict[type[object], Fold] = {
     facts.AgentClosed: _agent_closed,
     facts.StepReturned: _step_returned,
     facts.StepCompleted: _step_completed,
+    facts.MergeFailed: _merge_failed,
     facts.PlanEdited: _plan_edited,
     facts.StepFailed: _step_failed,
     facts.StepSkipped: _step_skipped,

@@ -19,15 +19,17 @@ async def work_tree(step: StepRequest) -> AsyncGenerator[Path]:
     """Provide a work tree of the project's repository, at the project's last commit, for a ``gsd_workspace``.
 
     It is in the user's own folder for gsd, and stays when the attempt has ended: the next attempt at the step
-    continues in it. Those whose commits the project has got are removed when another one begins, and by
-    :func:`without_work_trees`. Raises ``GitError`` if git cannot make one.
+    continues in it. Those in which nobody works and whose commits the project has got are removed when
+    another one begins, and by :func:`without_work_trees`. Raises ``GitError`` if git cannot make one.
     """
     git, folder = Git(step.project), _folder(step.project)
     await git.remove_worktrees(folder)
     path = folder / step.id.replace("/", "-")
-    if not await asyncio.to_thread(path.exists):
-        await git.add_worktree(path)
-    yield path
+    descriptor = await git.enter_worktree(path)
+    try:
+        yield path
+    finally:
+        os.close(descriptor)
 
 
 @asynccontextmanager

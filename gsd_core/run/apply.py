@@ -36,10 +36,11 @@ from gsd_core.planning.survey import survey
 from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, safe_text
 
+from .integration import MAX_MERGES, Collision, merges, take_over
 from .runtime import Run
 from .snapshot import observe, plan_digests
 from .step import failure, resumable
-from .tasks import co_author, take_over, trailers
+from .tasks import co_author, trailers
 from .work import require_branch
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,11 @@ async def apply_result(run: Run, step: str) -> None:
         error = resumable(run, exc)
         run.record(LandingFailed(error=failure(error)), step=step, attempt=record.attempt)
         raise error from exc
+    except Collision as exc:
+        run.record(exc.about, step=step, attempt=record.attempt)
+        if len(merges(run, step)) > MAX_MERGES:
+            run.record(StepFailed(error=failure(exc)), step=step, attempt=record.attempt)
+        return
     except GsdError as exc:
         tries = list(run.facts(LandingFailed, after=record.result))
         if isinstance(exc, PlanningError) and len(tries) < MAX_LANDINGS - 1:

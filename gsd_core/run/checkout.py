@@ -103,14 +103,14 @@ def _replaced(text: str, path: Path, by: Path) -> str:
 
 
 @asynccontextmanager
-async def checkout_of(git: Git) -> AsyncGenerator[Checkout | None]:
-    """Provide a checkout of HEAD for the project of *git*; ``None`` if there is no repository or no commit.
+async def checkout_of(git: Git, commit: str | None = None) -> AsyncGenerator[Checkout | None]:
+    """Provide a checkout of HEAD, or of *commit*, for the project of *git*; ``None`` if there is no commit.
 
     It is removed at the end, also after a cancellation; what a killed process left is removed by the next
     checkout of the same project. Raises ``GitError`` if git fails, for example because the disk is full.
     """
     command = git.command
-    commit = await git.call(lambda: head(command) if is_repository(command) else None)
+    commit = commit or await git.call(lambda: head(command) if is_repository(command) else None)
     if commit is None:
         yield None
         return

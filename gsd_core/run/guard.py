@@ -85,6 +85,16 @@ async def guarded(
             record_confinement(run, step=step, attempt=attempt)
 
 
+@asynccontextmanager
+async def guarded_commands(run: Run, tree: Path, step: str, attempt: int) -> AsyncGenerator[None]:
+    """Guard the commands of plans and verifiers in *tree*: they run what agents wrote."""
+    async with (
+        run.sandbox.around(tree) as inside,
+        guarded(run, step=step, attempt=attempt, inside=lambda: inside),
+    ):
+        yield
+
+
 def record_confinement(run: Run, *, step: str, attempt: int) -> None:
     """Record which of the calls in progress are in a sandbox, and what they see there.
 

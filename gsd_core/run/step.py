@@ -24,8 +24,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -83,7 +83,8 @@ from .callbacks import Callbacks
 from .commands import check
 from .deferral import defer_task, deferred_tasks
 from .guard import finish as finish_undoing
-from .guard import guarded
+from .guard import guarded_commands
+from .integration import describe, merges, take_over, with_merges
 from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import answered_checkpoints, ask
@@ -91,7 +92,7 @@ from .runtime import Run
 from .seal import Sealer
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
-from .tasks import commit_task, committed_tasks, made_plan, record_plan, take_over
+from .tasks import commit_task, committed_tasks, made_plan, record_plan
 from .timeouts import core_at_work, inactivity_of
 from .verification import detect, merge_gaps, run_in_checkout, with_committed_work, with_found_gaps
 from .work import (
@@ -116,12 +117,13 @@ MAX_WHY = 400
 class Attempt:
     """A successful attempt: the request with the detectors' report, and the executor's result.
 
-    *owned*: an agent of it owned the planning.
+    *owned*: an agent of it owned the planning. *tip* is the last commit of the work tree, if it has its own.
     """
 
     step: StepRequest
     result: StepResult
     owned: bool = False
+    tip: str | None = None
 
 
 async def run_step(run: Run, start: Start) -> None:
@@ -155,7 +157,7 @@ async def run_step(run: Run, start: Start) -> None:
     except GsdError as exc:
         _record_failure(run, request, exc)
         return
-    _record_result(run, request, result, owned=attempts[-1].owned)
+    _record_result(run, request, attrs.evolve(attempts[-1], result=result))
 
 
 async def _request(run: Run, start: Start) -> StepRequest:
@@ -171,6 +173,8 @@ async def _request(run: Run, start: Start) -> StepRequest:
         phase = attrs.evolve(phase, directory=folder)
     plan = next((p for p in phase.plans if p.id == step.detail), None) if phase else made_plan(run, str(step))
     report = GapReport(gaps=phase.verdict.gaps) if start.for_gaps and phase and phase.verdict else None
+    if plan and phase:
+        plan = with_merges(run, str(step), plan)
     executes = plan is not None and (step.kind == "execute" or phase is None)
     tasks_done = await _tasks_done(run, str(step), plan) if plan and executes else ()
     setbacks = _setbacks(run, str(step))
@@ -260,6 +264,10 @@ async def _attempt_in(
     is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
     about = await about_earlier_attempts(run, step) if is_retry else {}
     run.record(started, step=step.id, attempt=step.attempt)
+    if step.plan and (failed := merges(run, step.id)) and step.plan.tasks[-1].number not in step.tasks_done:
+        # After the record, so that the changes belong to this attempt.
+        await run.git.show_merged(failed[-1].theirs)
+        about = {**about, "last_failure": describe(failed[-1], step.plan.id)}
     step = attrs.evolve(step, began=run.step(step.id).started_at, **about)
     answered = answered_checkpoints(run, step.id)
     step = attrs.evolve(step, deferred=deferred_tasks(run, step), answered=answered)
@@ -294,23 +302,13 @@ async def _attempt_in(
         raise
 
 
-@asynccontextmanager
-async def _guarded_commands(run: Run, step: StepRequest) -> AsyncGenerator[None]:
-    """Guard the commands of plans and verifiers: they run what agents wrote."""
-    async with (
-        run.sandbox.around(step.tree) as inside,
-        guarded(run, step=step.id, attempt=step.attempt, inside=lambda: inside),
-    ):
-        yield
-
-
 async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
     """Let the executor do the step in its workspace."""
     if step.kind == "execute":
         await keep_and_ask(run, step)
         _require_project(run, step)
     if step.kind == "verify":
-        async with _guarded_commands(run, step):
+        async with guarded_commands(run, step.tree, step.id, step.attempt):
             step = await detect(run, step, gate)
     elif run.step_types.find(step.kind):
         step = await with_committed_work(run, step)
@@ -328,7 +326,8 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
         await report_leftovers(run, step)
     elif step.kind == "execute" or host.step.phase is None:
         await settle_leftovers(run, host.step)
-    return Attempt(step=step, result=result, owned=host.owned)
+    tip = await run.git.head() if run.workspace.name else None
+    return Attempt(step=step, result=result, owned=host.owned, tip=tip)
 
 
 async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
@@ -501,9 +500,9 @@ def _setbacks(run: Run, step: str) -> Setbacks:
     return attrs.evolve(found, retries=found.retries + interferences)
 
 
-def _record_result(run: Run, step: StepRequest, result: StepResult, *, owned: bool) -> None:
-    phase = step.phase.number if step.phase else ""
-    returned = facts.StepReturned(result=unstructure(result), phase=phase)
+def _record_result(run: Run, step: StepRequest, attempt: Attempt) -> None:
+    phase, result = step.phase.number if step.phase else "", attempt.result
+    returned = facts.StepReturned(result=unstructure(result), phase=phase, tip=attempt.tip)
     if isinstance(result.outcome, Verified):
         report = result.outcome.report
         returned = attrs.evolve(
@@ -514,7 +513,7 @@ def _record_result(run: Run, step: StepRequest, result: StepResult, *, owned: bo
         )
     if isinstance(result.outcome, Found):
         returned = attrs.evolve(returned, gaps=tuple(gap.key for gap in result.outcome.gaps))
-    if owned:
+    if attempt.owned:
         # Plans that the run's own agent wrote need no trust at the next start.
         now = read_planning(run.root)
         paths = [plan.path for phase in now.phases for plan in phase.plans]
@@ -540,6 +539,9 @@ class Host:
     parked: Parked | None = attrs.field(default=None, init=False)
     agents: int = attrs.field(default=0, init=False)
     owned: bool = attrs.field(default=False, init=False)
+
+    def _guarded_commands(self) -> AbstractAsyncContextManager[None]:
+        return guarded_commands(self.run, self.step.tree, self.step.id, self.step.attempt)
 
     @contextmanager
     def _may_park(self) -> Generator[None]:
@@ -607,14 +609,14 @@ class Host:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
             step = attrs.evolve(self.step, phase=phase)
-            async with _guarded_commands(self.run, step):
+            async with guarded_commands(self.run, step.tree, step.id, step.attempt):
                 found = await detect(self.run, step, self.gate)
             return found.phase or phase, found.report or GapReport()
 
     async def check_before(self, task: Task) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
-            async with _guarded_commands(self.run, self.step):
+            async with self._guarded_commands():
                 return await check_before(self.run, self.step, self.gate, task)
 
     async def replace_check(self, task: Task, check: str, reason: str, because: ReplacedBecause) -> None:
@@ -636,7 +638,7 @@ class Host:
     async def check(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
-            async with _guarded_commands(self.run, self.step):
+            async with self._guarded_commands():
                 return await check(self.gate, command, self.step.tree, self.run.limits.check)
 
     async def run_command(self, command: str) -> CheckResult:

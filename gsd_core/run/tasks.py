@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from gsd_core.errors import GsdError
-from gsd_core.git import GitError, GitUnavailable
+from gsd_core.git import GitUnavailable
 from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.step import StepRequest, TaskCommit
@@ -31,6 +31,7 @@ from .delivery import (
     relative_to,
 )
 from .guard import check_seal
+from .integration import merge_of
 from .permission import StepGate
 from .runtime import Run
 from .secret_files import REMOVE, allowed_secret_files, bullets, find_secret_files
@@ -80,9 +81,14 @@ async def commit_task(
             lines = "".join(f"\n- {path}" for path in tests)
             problem = f"it changes tests of the first task:{lines}\n{_KEEP_TESTS}"
             return TaskCommit(check=result, problem=problem)
+    merge = merge_of(run, step.id, task)
     taken = tuple(
-        path for path in found.ours if may_commit(path) and is_within(path, {*named, *gate.written})
+        path
+        for path in found.ours
+        if may_commit(path) and (merge or is_within(path, {*named, *gate.written}))
     )
+    if merge and (marked := await run.git.with_conflict_markers(taken)):
+        return TaskCommit(check=result, problem=f"these files have conflict markers: {', '.join(marked)}")
     # A task may name a file in a nested project; that a folder above it is named, or a tool was used, is
     # not enough.
     nested = [
@@ -137,30 +143,12 @@ async def commit_task(
         # For example, a git hook of the user refused it; the agent can fix what the hook complains about.
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
     done = await _read_commit(run, commit)
+    if merge:
+        done = evolve(done, commit=await run.effects.as_merge(commit, merge.theirs))
     done = evolve(done, at=run.now(), check=result, left=left)
     await run.sandbox.show_commits()
     _record(run, step, step.plan, task.number, done)
     return done
-
-
-async def take_over(run: Run, step: str) -> None:
-    """Bring commits of *step* that attempts made in other work trees into the run's own, if they are missing.
-
-    Raises ``GitError`` if a person has to merge one of them.
-    """
-    began = run.step(step).base - 1
-    if all(fact.data.tree is None for fact in run.facts(facts.AttemptStarted, step=step, after=began)):
-        return
-    for fact in run.facts(facts.TaskCommitted, step=step, after=began):
-        commit, head = fact.data.commit, await run.git.head() or ""
-        if not commit or await run.git.is_ancestor(commit, head):
-            continue
-        if not await run.git.is_ancestor(head, commit):
-            raise GitError(
-                f"task {fact.data.task} was committed in another work tree, and {run.tree} got other commits",
-                hint=f"merge its work there: git merge {commit[:10]}; then resume",
-            )
-        await run.effects.fast_forward(commit)
 
 
 async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
@@ -233,6 +221,8 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> 
         commit = (await committed_tasks(run, step.id, plan)).get(number)
     if commit is None:
         return None
+    if merge := merge_of(run, step.id, task):
+        commit = await run.effects.as_merge(commit, merge.theirs)
     # The commit exists, so the check had passed, or failed as it has to.
     code, before = int(task.cycle == "red"), passed_before(run, plan, task)
     check = CheckResult(command=task.check, exit=code, passed_before=before)

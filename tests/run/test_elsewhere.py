@@ -101,7 +101,7 @@ def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(root
     assert (root / "README.md").read_text() != "a person's\n"
 
 
-def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_twice(root: Path) -> None:
+def test_a_commit_of_a_person_meanwhile_is_merged(root: Path) -> None:
     def commit(project: Path) -> None:
         (project / "notes.txt").write_text("mine\n")
         h.git(project, "add", "notes.txt")
@@ -109,18 +109,33 @@ def test_a_commit_of_a_person_meanwhile_is_merged_by_them_and_no_work_is_done_tw
 
     agent = at_work(root, commit)
     end = h.do(request(root, agent))
-    last = h.facts(root, "task.committed")[-1].data["commit"]
-
-    assert (end.outcome, end.exit != 0) == ("failed", True)
-    assert "got other commits" in end.reason
-    assert h.git(root, "log", "-1", "--format=%s").strip() == "Add notes"
-    h.git(root, "merge", "-q", "--no-edit", last)
-    paid = len(agent.tasks)
-    end = h.do(request(root, agent, new=False))
+    commits = [fact.data["commit"] for fact in h.facts(root, "task.committed")]
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
-    assert [task.role for task in agent.tasks[paid:]].count("executor") == 0
+    shown = "--format=%P %(trailers:key=GSD-Task,valueonly)"
+    merge = h.git(root, "log", "--merges", shown).splitlines()[0]
+    assert merge.split()[1:] == [commits[-1], "01-01/merge"]
+    assert "Add notes" in h.git(root, "log", "--format=%s", merge.split()[0])
     assert (root / "notes.txt").read_text() == "mine\n"
+    assert h.git(root, "status", "--porcelain") == ""
+    assert trees(root) == []
+
+
+def test_a_person_who_changed_the_same_lines_gets_the_work_merged_by_one_more_task(root: Path) -> None:
+    def commit(project: Path) -> None:
+        (project / "README.md").write_text("# A person's\n")
+        h.git(project, "add", "README.md")
+        h.git(project, "commit", "-qm", "Write a README")
+
+    agent = at_work(root, commit)
+    end = h.do(request(root, agent))
+
+    [failed] = h.facts(root, "merge.failed")
+    assert failed.data["paths"] == ["README.md"]
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert "Write a README" in h.git(root, "log", "--format=%s")
+    assert "<<<<<<<" not in (root / "README.md").read_text()
+    assert (h.git(root, "status", "--porcelain"), trees(root)) == ("", [])
 
 
 @pytest.mark.parametrize("then", ["in place", "in a new tree"])
@@ -154,7 +169,7 @@ def test_a_crash_at_some_points_ends_with_each_task_committed_once(tmp_path: Pat
     expected = h.trailed(reference)
     in_step = [number for number, point in enumerate(fuse.points) if "1/execute" in point]
     moves = [number for number, point in enumerate(fuse.points) if "fast-forward" in point]
-    assert len(moves) == 4  # before and after, for each of two tasks
+    assert len(moves) == 2  # before and after
 
     for number in [*in_step[1::4], *moves]:
         project = h.repository(tmp_path / str(number))

@@ -16,7 +16,10 @@ Json: TypeAlias = dict[str, Any]
 
 @attrs.frozen(kw_only=True)
 class ScriptedTask:
-    """One task: the edits it makes and the *check* that proves it; *asks*: it asks the question first."""
+    """One task: the edits it makes and the *check* that proves it; *asks*: it asks the question first.
+
+    The plan does not name the files that are *undeclared*.
+    """
 
     name: str
     edits: tuple[FileEdit, ...]
@@ -24,11 +27,12 @@ class ScriptedTask:
     check: str
     done: str
     asks: bool = False
+    undeclared: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths of the files that the task writes."""
-        return tuple(edit.path for edit in self.edits)
+        """The paths of the files that the plan says the task writes."""
+        return tuple(edit.path for edit in self.edits if edit.path not in self.undeclared)
 
     def to_json(self) -> Json:
         """Return the task as a planner answers it."""
@@ -88,7 +92,8 @@ class ScriptedPlans:
 
     *usage*: whether the task that writes README.md includes the planned section on usage.
     *asks*: whether the first plan asks for the ending; *ending* is the one that greetings end with.
-    *tdd*: whether the parsing of guests is a test-driven plan of its own.
+    *tdd*: whether the parsing of guests is a test-driven plan of its own. *wide*: the first phase has six
+    plans in a diamond.
     """
 
     product: Product
@@ -97,6 +102,7 @@ class ScriptedPlans:
     ending: str = "."
     asks: bool = True
     tdd: bool = False
+    wide: bool = False
 
     @property
     def usage_section(self) -> str:
@@ -127,7 +133,23 @@ class ScriptedPlans:
             )
         greetings = attrs.evolve(greetings, tasks=(parsing, greeting))
         first = self._test_first(greetings) if self.tdd else (greetings,)
+        if self.wide:
+            searches = (self._search(letter, notes=letter in "bc") for letter in "abcd")
+            sixth = attrs.evolve(self.plan("license"), name="License", depends_on=(2, 3, 4, 5))
+            return (greetings, *searches, sixth)
         return first if self.phases == 1 else (*first, attrs.evolve(storage, depends_on=(len(first),)))
+
+    def _search(self, letter: str, *, notes: bool) -> ScriptedPlan:
+        """Return a plan that only needs the first one; with *notes*, it adds a line to a file of others."""
+        plan = self.plan("search", module=f"phase_1{letter}")
+        [task] = plan.tasks
+        # The first plan has the other file.
+        edits = task.edits[1:]
+        if notes:
+            edits = (*edits, self.product.edit(f"NOTES.md + - Search {letter} is there."))
+        task = attrs.evolve(task, edits=edits, undeclared=("NOTES.md",))
+        truths = {f"{text}, in module {letter}": serves for text, serves in plan.truths.items()}
+        return attrs.evolve(plan, name=f"Search {letter}", depends_on=(1,), truths=truths, tasks=(task,))
 
     def _test_first(self, both: ScriptedPlan) -> tuple[ScriptedPlan, ScriptedPlan]:
         """Return the parsing as a test-driven plan, and the greetings as one that builds on it."""
@@ -208,6 +230,8 @@ MISSING_NOTE = "NOTES.md has no note {}"
 """What a gap of a scenario file says, so that the planner and the executor recognize it."""
 CHECKPOINT = ScriptedTask(name="Ask a person", edits=(), action="", check="", done="A person was asked")
 """A task for a person: the executor calls ``task_done``, and the core asks."""
+_MERGE = re.compile(r"^\d+\. (Merge with \w+) \(auto\)$", re.MULTILINE)
+_IN_CONFLICT = re.compile(r"Both changed the same lines of (.+): they are between")
 _TRUTH = re.compile(r"""^[\s\-*]*["']?truth["']?\s*:\s*["']?(.+?)["']?,?\s*$""", re.MULTILINE)
 _NO_LICENSE = re.compile(r"no LICENSE|LICENSE (is )?missing", re.IGNORECASE)
 _NO_NOTE = re.compile(MISSING_NOTE.format(r"(\d+)"))
@@ -223,6 +247,16 @@ def _missing_note(about: str) -> int:
         return 0
     # A verifier lied: nothing is wrong with the product, but a plan has to change something.
     return 1 + max(map(int, re.findall(r"Add note (\d+)", about)), default=0)
+
+
+def merges(about: str) -> tuple[ScriptedTask, ...]:
+    """Return the tasks of the executor's prompt *about* that merge the plan's work with what others did."""
+    names = ", ".join(_IN_CONFLICT.findall(about)).split(", ")
+    edits = tuple(FileEdit(path=path, content="", merge=True) for path in names if path)
+    return tuple(
+        ScriptedTask(name=name, edits=edits, action="", check="", done="Both sides are there")
+        for name in dict.fromkeys(_MERGE.findall(about))
+    )
 
 
 def is_quick(name: str) -> bool:

@@ -31,23 +31,31 @@ It always writes this one, and not the one that IDEA.md asks for.
 """What the README of the product says if the idea asks for another program."""
 
 
+MARKERS = re.compile(r"^(?:<{7} .*|={7}|>{7} .*)\n", re.MULTILINE)
+"""The lines that git puts around both sides of a conflict."""
+
+
 @attrs.frozen(kw_only=True)
 class FileEdit:
     """A change to one file of the product; applying it twice is the same as applying it once.
 
     A file that does not exist gets *content*. In an existing file, each of the *changes* (old, new)
-    is made, or *append* adds *content* at the end; without either, *content* replaces the file.
+    is made, or *append* adds *content* at the end, or *merge* keeps both sides of each conflict that git
+    marked; without any, *content* replaces the file.
     """
 
     path: str
     content: str
     changes: tuple[tuple[str, str], ...] = ()
     append: bool = False
+    merge: bool = False
 
     def applied(self, before: str | None) -> str:
         """Return the file's text after the edit; *before* is ``None`` if the file does not exist."""
         if before is None:
             return self.content
+        if self.merge:
+            return MARKERS.sub("", before)
         if self.append:
             return before if self.content in before else f"{before.rstrip()}\n{self.content}".lstrip()
         if not self.changes:

@@ -345,9 +345,10 @@ class Execution:
         # Asked again without an answer: a kill can cut off a question.
         asked = transcript.uses_of("AskUserQuestion")
         may_ask = transcript.tool("AskUserQuestion") and len(asked) < MAX_TRIES
+        committed = committed_before(transcript.prompts)
         for number, task in enumerate(self._tasks(answer), 1):
             replies = self._replies(number)
-            if any(map(is_accepted, replies)):
+            if number in committed or any(map(is_accepted, replies)):
                 continue
             if number in self._deferred:
                 # Not the reply: a summary's issues are quoted to executors of later plans.
@@ -412,7 +413,10 @@ def _must_be_read(transcript: Transcript, edit: FileEdit) -> bool:
 def _edit(transcript: Transcript, edit: FileEdit) -> Iterator[Block]:
     path, uses = transcript.in_tree(edit.path), transcript.uses_for(edit.path)
     contents = [use.result for use in uses if use.name == "Read" and use.result is not None]
-    if edit.append:
+    if edit.merge:
+        command = f"sed -i -E '/^(<{{7}} .*|={{7}}|>{{7}} .*)$/d' {shlex.quote(edit.path)}"
+        yield _use("Bash", command=command, description=f"Keep both sides in {edit.path}")
+    elif edit.append:
         line, name = shlex.quote(edit.content.rstrip("\n")), shlex.quote(edit.path)
         command = f"grep -qsxF {line} {name} || printf '%s\\n' {line} >> {name}"
         yield _use("Bash", command=command, description=f"Add {edit.content.strip()} to {edit.path}")

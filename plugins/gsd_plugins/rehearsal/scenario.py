@@ -25,6 +25,7 @@ from .plans import (
     ScriptedPlans,
     ScriptedTask,
     is_quick,
+    merges,
 )
 from .product import FileEdit, Product
 
@@ -69,6 +70,8 @@ class Scenario:
     *gap*: README.md lacks its usage, which its task's check does not notice; a gap round adds it.
     *discuss*: two questions are asked before each phase is planned.
     *tdd*: the first plan is test-driven, and greetings are a plan of their own.
+    *wide*: the first phase has six plans, of which four can be executed side by side; two of them change the
+    same lines of a file that neither names.
     *overloaded*: one request of :attr:`overloaded_step` is refused because the API is overloaded.
     """
 
@@ -80,6 +83,7 @@ class Scenario:
     overloaded: bool = True
     discuss: bool = False
     tdd: bool = False
+    wide: bool = False
 
     @cached_property
     def product(self) -> Product:
@@ -195,7 +199,7 @@ class Scenario:
         lists the checkpoints that a scenario file added at the end.
         """
         checkpoints = dict.fromkeys(_CHECKPOINT.findall(about))
-        return (*self._own_tasks(plan, answer, about), *[CHECKPOINT] * len(checkpoints))
+        return (*self._own_tasks(plan, answer, about), *[CHECKPOINT] * len(checkpoints), *merges(about))
 
     def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
         if is_quick(plan):
@@ -303,6 +307,7 @@ class Scenario:
             ending=ending,
             asks=self.question,
             tdd=self.tdd,
+            wide=self.wide,
         )
 
     def _phases(self) -> list[Json]:
