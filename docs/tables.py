@@ -72,6 +72,7 @@ FACTS: dict[str, str] = {
     "files.settled": "a human decided about files that a plan lists",
     "files.left": "files that changed during a plan stay uncommitted",
     "landing.failed": "a recorded result cannot be written now; the next start tries again",
+    "merge.failed": "the step's commits do not fit to those that its branch got; it gets a task to merge them",
     "step.result": "the step's result, recorded before any of it is written",
     "step.completed": "the result is written and committed",
     "step.failed": "the step failed permanently",

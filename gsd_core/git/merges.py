@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
+from attrs import frozen
+
 from .command import Command, for_signing
-from .commit import FROM_STDIN, listed
+from .commit import FROM_STDIN, add, listed
 from .refs import REAL_OBJECTS, is_ancestor
 from .repository import one_writer
 
@@ -38,9 +41,8 @@ def show_merged(git: Command, theirs: str) -> tuple[str, ...]:
     Files that have uncommitted changes already stay as they are: some of them are merged then.
     """
     tree, conflicts = merged_tree(git, "HEAD", theirs)
-    changed = git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", tree).split("\0")
     dirty = git("diff", "-z", "--name-only", "--no-renames", "HEAD").split("\0")
-    paths = [path for path in changed if path and path not in dirty]
+    paths = [path for path in _changes(git, "HEAD", tree) if path not in dirty]
     if paths:
         git("restore", f"--source={tree}", "--worktree", *FROM_STDIN, stdin=listed(paths))
     return conflicts
@@ -53,33 +55,56 @@ def with_conflict_markers(git: Command, paths: Collection[str]) -> tuple[str, ..
     return tuple(path for path in found if path in paths)
 
 
-def as_merge(git: Command, commit: str, theirs: str) -> str:
+def as_merge(git: Command, commit: str, theirs: str, is_own: Callable[[str], bool]) -> str:
     """Replace *commit*, the last one, which resolves a merge with *theirs*, by that merge, and return it.
 
-    What the commit does not contain, such as files that only the run may change, is merged too. It can be
-    repeated.
+    Of what the merge changes, paths for which *is_own* holds are taken from the work tree: a file that is as
+    it was before the merge is no change in *commit*. The others, which only the run may change, are merged.
+    It can be repeated.
     """
     if is_ancestor(git, theirs, commit):
         return commit
     with one_writer(git):
         parent = git("rev-parse", "--verify", f"{commit}^")
         tree, _ = merged_tree(git, parent, theirs)
-        resolved = git("diff-tree", "-r", "-z", "--raw", "--no-renames", parent, commit).split("\0")
+        merged = _changes(git, parent, tree)
+        resolved = _changes(git, parent, commit)
+        seen = [
+            path
+            for path, about in merged.items()
+            if is_own(path) and path not in resolved
+            # git adds no path that is neither in the index nor in the work tree.
+            if about.status != "D" or os.path.lexists(git.root / path)
+        ]
         with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
             index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
             git("read-tree", tree, environment=index)
-            # ":100644 100644 OLD NEW M", and the path after it.
-            entries = [
-                f"{about.split()[1]} {about.split()[3]}\t{path}\0"
-                for about, path in zip(resolved[::2], resolved[1::2], strict=False)
-            ]
-            git("update-index", "-z", "--index-info", stdin="".join(entries), environment=index)
+            entries = "".join(f"{about.mode} {about.sha}\t{path}\0" for path, about in resolved.items())
+            git("update-index", "-z", "--index-info", stdin=entries, environment=index)
+            add(git, seen, index, ignored=True)
             tree = git("write-tree", environment=index)
         text = git("log", "-1", "--format=%B", commit)
         made = _commit(git, tree, (parent, theirs), f"{text.strip()}\n")
         git("update-ref", "-m", "merge", "HEAD", made, commit)
         git("reset", "--quiet")
         return made
+
+
+@frozen
+class _Change:
+    """What became of a path: its new mode and object, and git's letter for it, such as ``D``."""
+
+    mode: str
+    sha: str
+    status: str
+
+
+def _changes(git: Command, old: str, new: str) -> dict[str, _Change]:
+    """Return the paths that differ between two trees."""
+    out = git("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new).split("\0")
+    # ":100644 100644 OLD NEW M", and the path after it.
+    pairs = ((about.split(), path) for about, path in zip(out[::2], out[1::2], strict=False))
+    return {path: _Change(mode, new_sha, status) for (_, mode, _, new_sha, status), path in pairs}
 
 
 def _commit(git: Command, tree: str, parents: tuple[str, str], text: str) -> str:

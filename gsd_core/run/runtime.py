@@ -312,9 +312,9 @@ class Effects:
         """Move the project's branch and files forward to *commit*."""
         await self.git.fast_forward(commit)
 
-    async def as_merge(self, commit: str, theirs: str) -> str:
+    async def as_merge(self, commit: str, theirs: str, is_own: Callable[[str], bool]) -> str:
         """Replace the last *commit*, which resolves a merge with *theirs*, by that merge, and return it."""
-        return await self.git.as_merge(commit, theirs)
+        return await self.git.as_merge(commit, theirs, is_own)
 
     async def undo(self, undo: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Undo what changed without the run; return what could not be undone. It can be repeated."""

@@ -144,7 +144,7 @@ async def commit_task(
         return TaskCommit(check=result, problem=f"git did not commit: {exc}")
     done = await _read_commit(run, commit)
     if merge:
-        done = evolve(done, commit=await run.effects.as_merge(commit, merge.theirs))
+        done = evolve(done, commit=await run.effects.as_merge(commit, merge.theirs, may_commit))
     done = evolve(done, at=run.now(), check=result, left=left)
     await run.sandbox.show_commits()
     _record(run, step, step.plan, task.number, done)
@@ -222,7 +222,7 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> 
     if commit is None:
         return None
     if merge := merge_of(run, step.id, task):
-        commit = await run.effects.as_merge(commit, merge.theirs)
+        commit = await run.effects.as_merge(commit, merge.theirs, may_commit)
     # The commit exists, so the check had passed, or failed as it has to.
     code, before = int(task.cycle == "red"), passed_before(run, plan, task)
     check = CheckResult(command=task.check, exit=code, passed_before=before)

@@ -16,6 +16,7 @@ import attrs
 from gsd_core.errors import JournalError
 from gsd_core.machine import facts
 from gsd_core.machine.facts import Record, Recorded, typed
+from gsd_core.model.counts import some_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer
 from gsd_core.model.usage import Usage
@@ -261,6 +262,10 @@ class Narrator:
     def _landing(self, record: Record, data: facts.LandingFailed) -> _Told:
         return _Told(text=f"the result cannot be committed now: {data.error.message}", sign="failed")
 
+    def _merge(self, record: Record, data: facts.MergeFailed) -> _Told:
+        why = f"`{data.check}` fails with both" if data.check else f"both changed {some_of(data.paths)}"
+        return _Told(text=f"the work does not fit to what others did meanwhile: {why}", sign="failed")
+
     def _lost(self, record: Record, data: facts.AttemptLost) -> _Told | None:
         if data.why == "parked":
             return None  # the question that it waits for was told already
@@ -317,6 +322,7 @@ class Narrator:
         facts.StepFailed: _error,
         facts.StepSkipped: _skipped,
         facts.LandingFailed: _landing,
+        facts.MergeFailed: _merge,
         facts.TimerSet: _timer,
         facts.TaskCommitted: _task,
         facts.TaskDeferred: _deferred,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from gsd_core import AgentHost, AgentResult, AgentTask
+from gsd_core import AgentHost, AgentResult, AgentTask, Option, Permanent, Question
 from gsd_core.run.runtime import RunRequest
 
 from . import harness as h
@@ -41,10 +41,10 @@ class Clock:
         return None
 
 
-def request(root: Path, agent: object, *, new: bool = True, **run: Any) -> RunRequest:
+def request(root: Path, agent: object, *, new: bool = True, yes: bool = True, **run: Any) -> RunRequest:
     """Return a request for a run that executes plans in work trees."""
     settings = {"workspace": ["worktree", "inplace"], "depth": "comprehensive", **run}
-    return h.request(root, agent, given=h.idea() if new else None, run=settings)
+    return h.request(root, agent, given=h.idea() if new else None, run=settings, yes=yes)
 
 
 def order(root: Path) -> list[str]:
@@ -79,3 +79,129 @@ def test_plans_that_wait_for_nothing_are_executed_side_by_side_and_merged(root: 
     check_all_is_there(root, agent)
     conflicts = [fact.data["paths"] for fact in h.facts(root, "merge.failed")]
     assert conflicts == [["NOTES.md"]] * (most > 1)
+
+
+def done_before(root: Path) -> list[str]:
+    """Return the plans that were completed when the last process of the run ended."""
+    return sorted(order(root))
+
+
+def test_a_plan_that_fails_holds_up_only_what_depends_on_it(root: Path) -> None:
+    async def fail(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.step.endswith("01-03") and task.role == "executor" and root.name not in healed:
+            raise Permanent("broken")
+        return None
+
+    healed: list[str] = []
+    agent = h.Watched(h.one_phase(wide=True), fail)
+    end = h.do(request(root, agent))
+
+    assert (end.outcome, end.exit) == ("failed", 1)
+    assert end.reason == "1/execute/01-03: broken"
+    assert done_before(root) == ["01-01", "01-02", "01-04", "01-05"]
+    healed.append(root.name)
+    paid = len(agent.of("executor"))
+    end = h.do(request(root, agent, new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert sorted(order(root)) == SIX
+    again = [task.step for task in agent.of("executor")[paid:]]
+    assert {*again} == {"1/execute/01-03", "1/execute/01-06"}
+
+
+def test_a_question_holds_up_only_its_own_plan_and_the_run_ends_once_nothing_else_is_left(root: Path) -> None:
+    which = Question(text="Which?", header="Which", options=(Option(label="A"), Option(label="B")))
+
+    async def ask(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.step.endswith("01-03") and task.role == "executor":
+            await host.ask([which])
+        return None
+
+    agent = h.Watched(h.one_phase(wide=True), ask)
+    end = h.do(request(root, agent, yes=False))
+
+    assert (end.outcome, end.exit) == ("blocked", 3), end.reason
+    assert "1/execute/01-03 is waiting for an answer" in end.reason
+    assert done_before(root) == ["01-01", "01-02", "01-04", "01-05"]
+    h.answer(root, h.asked(root)[0], "A")
+    end = h.do(request(root, agent, new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert sorted(order(root)) == SIX
+
+
+def test_a_stop_keeps_what_every_plan_has_done_and_nothing_is_done_twice(root: Path) -> None:
+    async def stop(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        working.append(task.step)
+        if len({step for step in working if "execute" in step}) == 4 and not stopped:
+            stopped.append(True)
+            h.put(h.journal(root), "stop", {}, by="tester")
+            await asyncio.sleep(30)
+        return None
+
+    working: list[str] = []
+    stopped: list[bool] = []
+    agent = h.Watched(h.one_phase(wide=True), stop)
+    end = h.do(request(root, agent))
+
+    assert end.outcome == "stopped", end.reason
+    assert not [one for one in h.facts(root, "step.completed") if one.step.endswith("01-06")]
+    end = h.do(request(root, agent, new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert sorted(order(root)) == SIX
+    tasks = [fact.data["task"] for fact in h.facts(root, "task.committed")]
+    assert len(tasks) == len({*tasks})
+    assert h.git(root, "status", "--porcelain") == ""
+
+
+def test_a_check_that_fails_only_with_both_is_resolved_in_the_plans_own_work_tree(root: Path) -> None:
+    """A person commits a module that hides one which the plan's check needs."""
+
+    async def beside(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor":
+            if not len(agent.of("executor")) > 1:
+                (root / "unittest.py").write_text("raise SystemExit(1)\n")
+                h.git(root, "add", "unittest.py")
+                h.git(root, "commit", "-qm", "Hide a module")
+            else:
+                prompts.append(task.prompt)
+                (task.tree / "unittest.py").unlink()
+        return None
+
+    prompts: list[str] = []
+    agent = h.Watched(h.one_phase(), beside)
+    end = h.do(request(root, agent))
+
+    [failed] = h.facts(root, "merge.failed")
+    assert "unittest" in failed.data["check"]
+    assert failed.data["check"] in prompts[0]
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert not (root / "unittest.py").exists()
+    assert "Hide a module" in h.git(root, "log", "--format=%s")
+
+
+def test_work_that_cannot_be_merged_twice_is_a_question_that_says_where_it_is(root: Path) -> None:
+    async def beside(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor":
+            (root / "README.md").write_text(f"# {len(agent.tasks)}\n")
+            h.git(root, "add", "README.md")
+            h.git(root, "commit", "-qm", "Write a README")
+        return None
+
+    agent = h.Watched(h.one_phase(), beside)
+    end = h.do(request(root, agent))
+
+    failed = h.facts(root, "merge.failed")
+    assert [fact.data["paths"] for fact in failed] == [["README.md"]] * 2
+    assert (end.outcome, end.exit) == ("failed", 1)
+    assert "README.md" in end.reason
+    [asked] = [one.data["inquiry"] for one in h.facts(root, "question.asked")]
+    tip = failed[-1].data["ours"]
+    assert f"git merge {tip[:10]}" in asked["reason"]
+    h.git(root, "merge", "-q", "-X", "theirs", "--no-edit", tip)
+    agent.before = None
+    end = h.do(request(root, agent, new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert sorted(order(root)) == ["01-01"]
