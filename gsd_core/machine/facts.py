@@ -510,9 +510,13 @@ class FilesSettled:
 @fact("files.left")
 @attrs.frozen(kw_only=True)
 class FilesLeft:
-    """Files that stay uncommitted: left by a ``command``, or because they may have ``secrets``."""
+    """Files that stay uncommitted: left by a ``command``, or because they may have ``secrets``.
+
+    Those of another work tree are *kept* in a ref, and no longer there.
+    """
 
     paths: tuple[str, ...] = ()
+    kept: str | None = attrs.field(default=None, metadata=OPTIONAL)
     found: Mapping[str, str] | None = attrs.field(default=None, metadata=OPTIONAL)
     why: str | None = attrs.field(default=None, metadata=OPTIONAL)
 

@@ -64,7 +64,7 @@ async def guarded(
     if not place.guards or owned:
         shared = place.seal if place.guards else None
         place.seal = shared or await place.git.call(place.sealer.take)
-        _keep(run)
+        _keep(run, step)
     place.guards.append(inside)
     # If a call is alone and not confined yet, nothing has been said about it, and it counts as unconfined.
     if len(place.guards) > 1 or inside() is not None:
@@ -228,8 +228,8 @@ def found_before(run: Run, step: str) -> tuple[str, ...]:
 # A seal outlives the process: what it could not undo, the next start undoes.
 
 
-def _keep(run: Run) -> None:
-    about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.workspace.owners > 0}
+def _keep(run: Run, step: str) -> None:
+    about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.workspace.owners > 0, "step": step}
     data = {**about, "seal": unstructure(run.workspace.seal)}
     run.effects.write(run.workspace.stored_seal, json.dumps(data))
 
@@ -254,7 +254,13 @@ def _open_seal(run: Run) -> _OpenSeal | None:
         owned = data.get("owned") is True
     except (OSError, ValueError, LookupError, TypeError):
         return None  # there is none: the process was killed before its first call
-    after = [fact for fact in run.journal.events(after=seq, run=run.id) if fact.epoch < run.state.epoch]
+    # Other steps went on elsewhere. Earlier versions did one at a time.
+    steps = ("", data["step"]) if "step" in data else None
+    after = [
+        fact
+        for fact in run.journal.events(after=seq, run=run.id)
+        if fact.epoch < run.state.epoch and (steps is None or fact.step in steps)
+    ]
     if owner != run.id or any(fact.kind in ENDS_A_CALL for fact in after):
         return None
     before = [fact.at for fact in run.journal.events(after=max(0, seq - 1), run=run.id) if fact.seq <= seq]

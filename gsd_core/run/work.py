@@ -9,7 +9,7 @@ silently.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from gsd_core.errors import ProjectError
+from gsd_core.files import remove_below
 from gsd_core.git import GitError, GitUnavailable, digests
 from gsd_core.machine import facts
 from gsd_core.machine.facts import Recorded
@@ -201,21 +202,44 @@ async def settle_leftovers(run: Run, step: StepRequest) -> None:
     others = nested_projects(run.tree, secret)
     record_left(run, step, [path for path in secret if not is_within(path, others)])
     left = unexplained(run.tree, ours, ())
-    if not left:
-        return
+    commits = bool(left) and await _commits_left(run, step, left)
+    kept = None
+    if run.workspace.name and (aside := [path for path in ours if not (commits and path in left)]):
+        kept = await _put_aside(run, step, aside)
+    if left and not commits:
+        run.record(facts.FilesLeft(paths=left, kept=kept), step=step.id, attempt=step.attempt)
+
+
+async def _put_aside(run: Run, step: StepRequest, paths: Sequence[str]) -> str:
+    """Keep uncommitted files of a work tree in a ref, and take them away, so that the tree can be removed."""
+    ref = await run.git.save_recovery(f"{run.id}-{step.id.replace('/', '-')}-left", paths)
+    for path in await run.git.take_back(paths):
+        remove_below(run.tree, path)
+    return ref
+
+
+async def _commits_left(run: Run, step: StepRequest, left: Sequence[str]) -> bool:
+    """Ask about files that no task named; return whether they are committed now."""
+    assert step.plan is not None
     options = (
         Option(label=COMMIT_REST, description="in a separate commit, after the plan's tasks"),
-        Option(label=LEAVE, description="later steps leave them alone", recommended=True),
+        Option(
+            label=LEAVE,
+            description="a ref below refs/gsd/recover keeps them"
+            if run.workspace.name
+            else "later steps leave them alone",
+            recommended=True,
+        ),
     )
     text = f"These files changed during plan {step.plan.id}, but no task named them:{_bullets(left)}"
     question = Question(text=text, header="Left over", options=options, free_text=False)
     reason = "a command of the agent may have written them, or a person"
     inquiry = Inquiry(questions=(question,), reason=reason)
     [answer] = await ask(run, inquiry, step=step.id, key=f"left over {step.plan.id}")
-    if answer.chosen == (COMMIT_REST,):
-        await _commit_once(run, step, left, "rest", "files that changed during the plan")
-    else:
-        run.record(facts.FilesLeft(paths=left), step=step.id, attempt=step.attempt)
+    if answer.chosen != (COMMIT_REST,):
+        return False
+    await _commit_once(run, step, left, "rest", "files that changed during the plan")
+    return True
 
 
 async def report_leftovers(run: Run, step: StepRequest) -> None:

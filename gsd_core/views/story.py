@@ -279,7 +279,8 @@ class Narrator:
         return _Told(text=f"uncommitted files are kept under {data.ref}: {names_text(data.paths)}")
 
     def _left(self, record: Record, data: facts.FilesLeft) -> _Told:
-        return _Told(text=f"left uncommitted: {names_text(data.paths)}", sign="failed")
+        kept = f" (kept under {data.kept})" if data.kept else ""
+        return _Told(text=f"left uncommitted: {names_text(data.paths)}{kept}", sign="failed")
 
     def _guard(self, record: Record, data: facts.GuardFound) -> _Told:
         kept = f" (kept under {data.kept})" if data.kept else ""

@@ -9,18 +9,34 @@ from collections.abc import Iterable, Iterator
 
 from gsd_core.machine.facts import Record
 from tests.e2e.project import EXAMPLE, FAKE, Project, defects
+from tests.run.harness import git
 
 STARTS = 60
 """A run that is not finished by then hangs."""
 
 
-def run_with_kills(project: Project, chance: random.Random, kills: int) -> list[str]:
+PARALLEL = {
+    "GSD_FAKE_PHASES": "1",
+    "GSD_FAKE_WIDE": "true",
+    "GSD_DEPTH": "comprehensive",
+    "GSD_WORKSPACE": "worktree,inplace",
+}
+"""The variables for a run of six plans, four of them side by side, two of which are in conflict."""
+
+
+def run_with_kills(
+    project: Project, chance: random.Random, kills: int, *, parallel: bool = False
+) -> list[str]:
     """Run a project to its end, killed at random moments up to *kills* times.
 
     Returns the kind of the last fact in the journal at each kill: where the run was hit.
     """
     project.create()
-    project.environment = {"GSD_FAKE_PHASES": "2", "GSD_RETRY_ATTEMPTS": "2"}
+    project.environment = {
+        "GSD_FAKE_PHASES": "2",
+        "GSD_RETRY_ATTEMPTS": "2",
+        **(PARALLEL if parallel else {}),
+    }
     hit: list[str] = []
     for _ in range(STARTS):
         started = project.start("run", EXAMPLE, *FAKE, "--yes", "--output-format", "stream-json")
@@ -47,6 +63,11 @@ def all_defects(project: Project) -> Iterator[str]:
     yield from bought_twice(facts)
     tasks = Counter(fact.data["task"] for fact in facts if fact.kind == "task.committed")
     yield from (f"task recorded twice: {task}" for task, count in tasks.items() if count > 1)
+    if len(trees := git(project.root, "worktree", "list").splitlines()) > 1:
+        yield f"work trees left: {trees}"
+    history = git(project.root, "log", "--format=%H").splitlines()
+    made = [fact.data["commit"] for fact in facts if fact.kind == "task.committed"]
+    yield from (f"commit lost: {sha}" for sha in made if sha not in history)
     if [fact.seq for fact in facts] != sorted(fact.seq for fact in facts):
         yield "the journal's order is broken"
 

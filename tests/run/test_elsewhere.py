@@ -180,3 +180,19 @@ def test_a_crash_at_some_points_ends_with_each_task_committed_once(tmp_path: Pat
         assert (end.outcome, end.exit) == ("done", 0), (fuse.points[number], end.reason)
         assert h.trailed(project) == expected, fuse.points[number]
         assert (h.git(project, "status", "--porcelain"), trees(project)) == ("", [])
+
+
+def test_a_file_that_no_task_names_is_kept_in_a_ref_and_the_work_tree_is_removed(root: Path) -> None:
+    async def litter(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor":
+            (task.tree / "scratch.txt").write_text("a trial\n")
+        return None
+
+    end = h.do(request(root, h.Watched(h.one_phase(), litter)))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    [left] = h.facts(root, "files.left")
+    assert left.data["paths"] == ["scratch.txt"]
+    assert h.git(root, "show", f"{left.data['kept']}:scratch.txt") == "a trial\n"
+    assert not (root / "scratch.txt").exists()
+    assert trees(root) == []

@@ -114,6 +114,7 @@ class FakeSettings:
     gap: bool = setting(True)
     overloaded: bool = setting(True)
     discuss: bool = setting(False)
+    wide: bool = setting(False)
 
 
 @implements(gsd_settings)
@@ -132,6 +133,7 @@ def _by_settings(run: RunInfo) -> Scenario:
         gap=chosen.gap,
         overloaded=chosen.overloaded,
         discuss=chosen.discuss,
+        wide=chosen.wide,
     )
 
 

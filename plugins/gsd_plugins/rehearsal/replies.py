@@ -75,7 +75,8 @@ class Work:
     @property
     def report(self) -> Json:
         """The arguments of ``task_done``."""
-        return {"task": self.number, "files": list(self.task.files), "note": self.note}
+        files = [edit.path for edit in self.task.edits]
+        return {"task": self.number, "files": files, "note": self.note}
 
 
 Content: TypeAlias = Sequence[Block | Work]

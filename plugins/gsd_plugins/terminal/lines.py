@@ -98,7 +98,8 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             text = f"uncommitted files that {step} lists are kept under {data['ref']}"
             return [Line("run", f"{text}: {_listed(data['paths'])}", Level.QUIET, "yellow")]
         case "files.left":
-            text = f"left uncommitted after {step}: {_listed(data['paths'])}"
+            kept = f"; kept under {data['kept']}" if data.get("kept") else ""
+            text = f"left uncommitted after {step}: {_listed(data['paths'])}{kept}"
             return [Line("failed", text, Level.QUIET, "yellow")]
         case "question.asked":
             questions: Iterable[Data] = data["inquiry"]["questions"]
