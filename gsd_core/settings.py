@@ -132,19 +132,19 @@ class RunSettings:
     """The core's settings for a run, section ``run``.
 
     *agent*, *execute*, *workspace*, *sandboxes*: the plugins to use; a later one is called if those before
-    it decline. *workflow*: who does the steps of a phase: ``native``, or ``commands`` for the user's own GSD
-    commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine what a
-    model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run without
-    one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins with copies
-    of the user's package caches. *checks_share_caches*: whether checks and commit hooks use the package
-    caches of the agents; with ``false`` theirs are empty, which is slower, but no agent can change them.
-    *phases*: a range such as ``1-3,5,7.1``. *max_parallel*: how many plans are executed side by side, each
-    in a work tree of its own; in the project's own folder it is always one. *gap_rounds*: how often a phase
-    may be planned again for the gaps that its verification found. *audit*: whether a milestone is audited
-    when its phases are complete, which costs no tokens. *close_milestone*: whether it is then closed:
-    archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before it exits.
-    *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such as ``Claude
-    <noreply@anthropic.com>``; none if it is empty.
+    it decline. *workflow*: who does the steps of a phase: ``native``, or ``commands`` for the user's own
+    GSD commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine
+    what a model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run
+    without one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins
+    with copies of the user's package caches. *checks_share_caches*: whether checks and commit hooks use the
+    package caches of the agents; with ``false`` theirs are empty, which is slower, but no agent can change
+    them. *phases*: a range such as ``1-3,5,7.1``. *max_parallel*: how many plans are executed side by side,
+    each in a work tree of its own; in the project's own folder it is always one. *gap_rounds*: how often a
+    phase may be planned again for the gaps that its verification found. *audit*: whether a milestone is
+    audited when its phases are complete, which costs no tokens. *close_milestone*: whether it is then
+    closed: archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before
+    it exits. *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such
+    as ``Claude <noreply@anthropic.com>``; none if it is empty.
     """
 
     agent: tuple[str, ...] = setting(("claude",), flag="--agent", help="agent plugin to use")
@@ -181,7 +181,10 @@ class RunSettings:
         "standard", flag="--depth", help="how finely to divide the work into phases", harmless=True
     )
     max_parallel: int = setting(
-        3, flag="--max-parallel", help="how many plans may be executed at the same time", harmless=at_most(8)
+        0, flag="--max-parallel", help="how many plans may be executed at the same time", harmless=at_most(8)
+    )
+    fail_fast: bool = setting(
+        False, flag="--fail-fast", help="start nothing more when a plan has failed", harmless=True
     )
     profile: Profile = setting("balanced", harmless=True)
     model: str = setting("", flag="--model", help="model to use for every step", harmless=True)

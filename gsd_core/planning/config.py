@@ -63,6 +63,18 @@ def get(config: Mapping[str, Any], key: str, default: T) -> T:
     return default
 
 
+MAX_PARALLEL = 3
+"""How many plans are executed at the same time, unless the config says something else; as in v1.20.5."""
+
+
+def max_parallel(config: Mapping[str, Any]) -> int:
+    """Return how many plans may be executed at the same time."""
+    switches = [get(config, f"parallelization.{name}", True) for name in ("enabled", "plan_level")]
+    if config.get("parallelization") is False or not all(switches):
+        return 1
+    return max(1, get(config, "parallelization.max_concurrent_agents", MAX_PARALLEL))
+
+
 BRANCH_TEMPLATES = {
     "phase": ("gsd/phase-{phase}-{slug}", ("{phase}", "{slug}")),
     "milestone": ("gsd/{milestone}-{slug}", ("{milestone}", "{slug}")),

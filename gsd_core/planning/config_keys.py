@@ -300,9 +300,26 @@ KEYS: tuple[ConfigKey, ...] = (
         "with `git.branching_strategy: none`, commits go to the branch on which you start the run",
         "git.allow_default_branch_commits",
     ),
+    ConfigKey(name="parallelization", status="honored", effect="`false` is like `parallelization.enabled`"),
+    _honored(
+        "parallelization.enabled",
+        bool,
+        "`false`: one plan is executed at a time, if the setting `run.max_parallel` is 0",
+    ),
+    _honored("parallelization.plan_level", bool, "like `parallelization.enabled`"),
+    _honored(
+        "parallelization.max_concurrent_agents",
+        int,
+        "how many plans are executed at the same time, if the setting `run.max_parallel` is 0",
+    ),
+    _honored(
+        "parallelization.min_plans_for_parallel",
+        int,
+        "if fewer plans can be executed at the same time, they are executed one after the other",
+    ),
     *_not_applicable(
-        "plans are executed one after the other, each on the result of the one before",
-        "parallelization parallelization.<key> planning.chunked_parallel workflow.plan_chunked "
+        "the setting `run.workspace` says where plans are executed, and `run.max_parallel` how many at once",
+        "parallelization.<key> planning.chunked_parallel workflow.plan_chunked "
         "workflow.use_worktrees workflow.worktree_skip_hooks workflow.inline_plan_threshold",
     ),
     *_not_applicable(

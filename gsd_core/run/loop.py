@@ -27,6 +27,7 @@ from gsd_core.machine.state import State
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
+from gsd_core.planning.config import get, max_parallel, read_config
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.waves import plan_dependencies
 from gsd_core.plugins.isolation import PluginFailure
@@ -117,6 +118,9 @@ class Tasks:
         phase = next(iter(starts.values())).step.phase if starts else ""
         plans = _schedule(self.run.planning.phase(phase))
         slots = self.capacity - len(running)
+        least = get(self.run.planning.config, "parallelization.min_plans_for_parallel", 1)
+        if len(starts) + len(running) < least:
+            slots = 1 - len(running)
         # What a plan waits for, `due` has decided; here, those of the longest chains come first.
         found = plans.startable(only=starts, running=running, slots=slots)
         return [starts[work.id] for work in found]
@@ -161,7 +165,7 @@ class Tasks:
             return
         if end is not None:
             self.unanswered.append((item, end))
-            if self.capacity == 1 or end.outcome == "stopped":
+            if self.capacity == 1 or end.outcome == "stopped" or self.run.settings.fail_fast:
                 self.end = self.end or end
 
     async def cancel(self) -> None:
@@ -195,7 +199,9 @@ def _schedule(phase: PhaseView | None) -> schedule.Schedule:
 
 def capacity_of(run: Run) -> int:
     """Return how many plans may be executed side by side: in the project's own folder, only one."""
-    return 1 if run.settings.workspace[:1] == ("inplace",) else run.settings.max_parallel
+    if run.settings.workspace[:1] == ("inplace",):
+        return 1
+    return max(0, run.settings.max_parallel) or max_parallel(read_config(run.root))
 
 
 async def _do(run: Run, item: Work) -> End | None:

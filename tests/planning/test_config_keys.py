@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from gsd_core.errors import ConfigError
-from gsd_core.planning.config import default_config
+from gsd_core.planning.config import default_config, max_parallel
 from gsd_core.planning.config_keys import KEYS, key_of, unknown_keys, validate_config
 from tests.peer.reader import TOOL, needs_gsd
 
@@ -124,3 +124,20 @@ def test_unknown_keys_are_named_with_what_they_resemble() -> None:
 
 def test_a_section_that_is_not_an_object_is_named() -> None:
     assert unknown_keys({"workflow": "odd"}) == ("'workflow'",)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, 3),
+        ({"parallelization": False}, 1),
+        ({"parallelization": True}, 3),
+        ({"parallelization": {"enabled": False, "max_concurrent_agents": 5}}, 1),
+        ({"parallelization": {"plan_level": False}}, 1),
+        ({"parallelization": {"max_concurrent_agents": 5}}, 5),
+        ({"parallelization": {"max_concurrent_agents": 0}}, 1),
+        ({"parallelization": "odd"}, 3),
+    ],
+)
+def test_the_config_says_how_many_plans_are_executed_at_once(config: dict[str, Any], expected: int) -> None:
+    assert max_parallel(config) == expected

@@ -205,3 +205,19 @@ def test_work_that_cannot_be_merged_twice_is_a_question_that_says_where_it_is(ro
 
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert sorted(order(root)) == ["01-01"]
+
+
+def test_with_fail_fast_nothing_more_is_started_after_a_failure_and_what_runs_is_ended_properly(
+    root: Path,
+) -> None:
+    async def fail(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "executor" and task.step.endswith("01-02"):
+            raise Permanent("broken")
+        return await clock.before(task, host)
+
+    clock = Clock(pause=2)
+    end = h.do(request(root, h.Watched(h.one_phase(wide=True), fail), max_parallel=2, fail_fast=True))
+
+    assert (end.outcome, end.exit) == ("failed", 1)
+    assert end.reason == "1/execute/01-02: broken"
+    assert order(root) == ["01-01", "01-03"]
