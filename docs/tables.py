@@ -39,11 +39,16 @@ EVENTS: dict[str, tuple[str, str]] = {
         "a copy was made of uncommitted files that a plan may overwrite; *listed*: the plan lists them",
         "ref, paths, listed, found",
     ),
+    "merge.failed": (
+        "the step's commits, up to *ours*, do not fit to those that the branch got meanwhile, up to *theirs*; "
+        "both changed the same lines of *paths*, or *check* fails on the merge with this *output*",
+        "ours, theirs, paths, check, output",
+    ),
     "files.left": (
         "files that changed during a plan, and that no task named, stay uncommitted; *why* is `secrets` if "
         "they may contain one, and *found* then says what, by path, and `command` if a command of the user "
-        "left them",
-        "paths, found, why",
+        "left them; those of another work tree are *kept* in a ref",
+        "paths, kept, found, why",
     ),
     "cost.changed": ("an agent call ended; its own usage, not a total", "dollars, tokens, calls, basis"),
     "agent.activity": (
@@ -72,7 +77,7 @@ FACTS: dict[str, str] = {
     "files.settled": "a human decided about files that a plan lists",
     "files.left": "files that changed during a plan stay uncommitted",
     "landing.failed": "a recorded result cannot be written now; the next start tries again",
-    "merge.failed": "the step's commits do not fit to those that its branch got; it gets a task to merge them",
+    "merge.failed": "the step's commits do not fit to those that its branch got: it has to merge them",
     "step.result": "the step's result, recorded before any of it is written",
     "step.completed": "the result is written and committed",
     "step.failed": "the step failed permanently",

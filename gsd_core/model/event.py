@@ -30,6 +30,7 @@ EventName: TypeAlias = Literal[
     "task.committed",
     "files.kept",
     "files.left",
+    "merge.failed",
     "cost.changed",
     "agent.activity",
     "notice.failed",

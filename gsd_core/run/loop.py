@@ -75,7 +75,7 @@ class Tasks:
 
     *works* are the items that they do. *unanswered* are those that need an answer which nobody can give now,
     with how the run ends if nothing else is left to do. *error* or *end* is what ended the first step that
-    holds up everything: nothing more is started then.
+    holds up everything: nothing more is started then; results are applied, unless there was an error.
     """
 
     run: Run
@@ -92,8 +92,10 @@ class Tasks:
         """Start those of the *items* that can be done beside what is being done, the most urgent first."""
         self.unanswered = [(item, end) for item, end in self.unanswered if item in items]
         items = [item for item in items if all(item != other for other, _ in self.unanswered)]
-        if self.error or self.end:
+        if self.error:
             items = []
+        elif self.end:
+            items = self._to_apply(items)
         elif self.capacity == 1:
             items = items[:1]
         else:
@@ -111,6 +113,8 @@ class Tasks:
 
     def _startable(self, items: Sequence[Work]) -> list[Start]:
         """Return the steps that can start now: plans beside each other, and every other step alone."""
+        if self.run.settings.fail_fast and any(isinstance(item, Escalate) for item in items):
+            return []
         starts = {str(item.step): item for item in items if isinstance(item, Start)}
         if any(item.step.kind != EXECUTE for item in starts.values()):
             return [] if self.live else [*starts.values()][:1]
@@ -148,7 +152,7 @@ class Tasks:
             if task.done():
                 del self.live[step]
                 self._ended(self.works.pop(step), task)
-        return None if self.live else self._end
+        return None if self.live or self.capacity > 1 else self._end
 
     @property
     def _end(self) -> End | None:

@@ -168,6 +168,7 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
             | "task.committed"
             | "files.kept"
             | "files.left"
+            | "merge.failed"
             | "agent.activity"
             | "plugin.failed"
             | "recovered"

@@ -89,7 +89,15 @@ def test_every_event_is_documented() -> None:
 
 
 FIELDS = {kind: {field.name.rstrip("_") for field in attrs.fields(cls)} for cls, kind in KIND_OF.items()}
-PASSED_ON = ("attempt.failed", "step.failed", "task.committed", "files.kept", "files.left", "plugin.failed")
+PASSED_ON = (
+    "attempt.failed",
+    "step.failed",
+    "task.committed",
+    "files.kept",
+    "files.left",
+    "merge.failed",
+    "plugin.failed",
+)
 
 
 @pytest.mark.parametrize("kind", [*PASSED_ON, "recovered"])

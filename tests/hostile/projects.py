@@ -190,6 +190,11 @@ def texts(at: Hostile) -> None:
             {"key": EVIL, "deliveries": [{"ok": False, "service": EVIL, "reason": EVIL, "plugin": ""}]},
         ),
         ("files.left", step, {"paths": [EVIL], "why": EVIL}),
+        (
+            "merge.failed",
+            step,
+            {"ours": EVIL, "theirs": EVIL, "paths": [EVIL], "check": EVIL, "output": EVIL},
+        ),
         ("question.asked", step, question()),
         ("question.asked", step, question("../../../etc/passwd")),
         ("question.asked", step, question(f"q-2{EVIL}")),

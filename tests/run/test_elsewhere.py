@@ -121,6 +121,7 @@ def test_a_commit_of_a_person_meanwhile_is_merged(root: Path) -> None:
     assert trees(root) == []
 
 
+@pytest.mark.slow
 def test_a_person_who_changed_the_same_lines_gets_the_work_merged_by_one_more_task(root: Path) -> None:
     def commit(project: Path) -> None:
         (project / "README.md").write_text("# A person's\n")
@@ -182,6 +183,7 @@ def test_a_crash_at_some_points_ends_with_each_task_committed_once(tmp_path: Pat
         assert (h.git(project, "status", "--porcelain"), trees(project)) == ("", [])
 
 
+@pytest.mark.slow
 def test_a_file_that_no_task_names_is_kept_in_a_ref_and_the_work_tree_is_removed(root: Path) -> None:
     async def litter(task: AgentTask, _: AgentHost) -> AgentResult | None:
         if task.role == "executor":

@@ -14,6 +14,8 @@ from gsd_core.run.runtime import RunRequest
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 SIX = [f"01-0{number}" for number in range(1, 7)]
 
 

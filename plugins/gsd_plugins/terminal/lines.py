@@ -101,6 +101,14 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             kept = f"; kept under {data['kept']}" if data.get("kept") else ""
             text = f"left uncommitted after {step}: {_listed(data['paths'])}{kept}"
             return [Line("failed", text, Level.QUIET, "yellow")]
+        case "merge.failed":
+            why = (
+                f"`{data['check']}` fails with both"
+                if data["check"]
+                else f"both changed {_listed(data['paths'])}"
+            )
+            text = f"{step} does not fit to what others did meanwhile: {why}"
+            return [Line("failed", text, Level.QUIET, "yellow")]
         case "question.asked":
             questions: Iterable[Data] = data["inquiry"]["questions"]
             return [line for question in questions for line in _question_lines(question, command)]

@@ -1033,7 +1033,7 @@ export interface components {
         GsdEvent: {
             seq: number;
             /** @enum {string} */
-            name: "run.started" | "run.opened" | "run.closed" | "phase.started" | "phase.completed" | "phase.skipped" | "step.started" | "step.completed" | "step.failed" | "step.waiting" | "step.skipped" | "attempt.failed" | "question.asked" | "question.answered" | "question.withdrawn" | "gap.found" | "gap.escalated" | "error.escalated" | "task.committed" | "files.kept" | "files.left" | "cost.changed" | "agent.activity" | "notice.failed" | "plugin.failed" | "recovered";
+            name: "run.started" | "run.opened" | "run.closed" | "phase.started" | "phase.completed" | "phase.skipped" | "step.started" | "step.completed" | "step.failed" | "step.waiting" | "step.skipped" | "attempt.failed" | "question.asked" | "question.answered" | "question.withdrawn" | "gap.found" | "gap.escalated" | "error.escalated" | "task.committed" | "files.kept" | "files.left" | "merge.failed" | "cost.changed" | "agent.activity" | "notice.failed" | "plugin.failed" | "recovered";
             /** Format: date-time */
             at: string;
             run: string;
