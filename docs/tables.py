@@ -40,7 +40,7 @@ EVENTS: dict[str, tuple[str, str]] = {
         "ref, paths, listed, found",
     ),
     "merge.failed": (
-        "the step's commits, up to *ours*, do not fit to those that the branch got meanwhile, up to *theirs*; "
+        "the step's commits, up to *ours*, do not fit to those that the branch got since, up to *theirs*; "
         "both changed the same lines of *paths*, or *check* fails on the merge with this *output*",
         "ours, theirs, paths, check, output",
     ),
