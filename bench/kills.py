@@ -4,6 +4,9 @@ Run ``python bench/kills.py [--kills 1000] [--seed N] [--jobs 2]`` from the root
 environment with the development requirements. A thousand kills take about half an hour on two cores; the
 slow tests do the same with 60.
 
+With ``--parallel``, each is one phase of six plans, four of which are executed side by side in work trees;
+two of these are in conflict. Then every commit has to be in the branch, and no work tree may be left.
+
 ``python bench/kills.py --commands [NAME ...] [--moments 100]`` does so with the commands that do one thing:
 each is killed at that many moments, half of them calls of the system (strace is needed), and typed again.
 
@@ -33,12 +36,12 @@ from tests.kills.commands import CASES, Campaign, Case
 KILLS_PER_RUN = 25
 
 
-def campaign(folder: Path, seed: int, kills: int) -> tuple[list[str], list[str]]:
+def campaign(folder: Path, seed: int, kills: int, *, parallel: bool) -> tuple[list[str], list[str]]:
     """Do one run; return where it was killed, and its defects."""
     project = Project(folder)
     folder.mkdir()
     try:
-        hit = run_with_kills(project, random.Random(seed), kills)
+        hit = run_with_kills(project, random.Random(seed), kills, parallel=parallel)
         return hit, [f"run with seed {seed}: {defect}" for defect in all_defects(project)]
     except AssertionError as error:
         return [], [f"run with seed {seed}: {error}"]
@@ -83,6 +86,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--parallel", action="store_true")
     parser.add_argument("--commands", nargs="*", default=None, metavar="NAME")
     parser.add_argument("--moments", type=int, default=100)
     options = parser.parse_args()
@@ -94,7 +98,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         while len(hit) < options.kills:
             seeds = [options.seed + runs + number for number in range(options.jobs)]
-            each = [pool.submit(campaign, Path(folder) / str(s), s, KILLS_PER_RUN) for s in seeds]
+            each = [
+                pool.submit(campaign, Path(folder) / str(s), s, KILLS_PER_RUN, parallel=options.parallel)
+                for s in seeds
+            ]
             for done in each:
                 killed, defects = done.result()
                 hit += killed

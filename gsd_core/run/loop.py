@@ -116,8 +116,11 @@ class Tasks:
         if self.run.settings.fail_fast and any(isinstance(item, Escalate) for item in items):
             return []
         starts = {str(item.step): item for item in items if isinstance(item, Start)}
+        if any(isinstance(item, Settle) for item in items):
+            return []
         if any(item.step.kind != EXECUTE for item in starts.values()):
-            return [] if self.live else [*starts.values()][:1]
+            is_busy = self.live or any(isinstance(item, ApplyResult) for item in items)
+            return [] if is_busy else [*starts.values()][:1]
         running = [step for step in self.live if isinstance(self.works[step], Start)]
         phase = next(iter(starts.values())).step.phase if starts else ""
         plans = _schedule(self.run.planning.phase(phase))

@@ -92,7 +92,7 @@ from .runtime import Run
 from .seal import Sealer
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
-from .tasks import commit_task, committed_tasks, made_plan, record_plan
+from .tasks import commit_task, committed_tasks, has_merged, made_plan, record_plan
 from .timeouts import core_at_work, inactivity_of
 from .verification import detect, merge_gaps, run_in_checkout, with_committed_work, with_found_gaps
 from .work import (
@@ -264,7 +264,7 @@ async def _attempt_in(
     is_retry = record.attempt > 0 and record.status not in ("completed", "skipped")
     about = await about_earlier_attempts(run, step) if is_retry else {}
     run.record(started, step=step.id, attempt=step.attempt)
-    if step.plan and (failed := merges(run, step.id)) and step.plan.tasks[-1].number not in step.tasks_done:
+    if step.plan and (failed := merges(run, step.id)) and not await has_merged(run, step, failed[-1]):
         # After the record, so that the changes belong to this attempt.
         await run.git.show_merged(failed[-1].theirs)
         about = {**about, "last_failure": describe(failed[-1], step.plan.id)}

@@ -151,6 +151,20 @@ async def commit_task(
     return done
 
 
+async def has_merged(run: Run, step: StepRequest, merge: facts.MergeFailed) -> bool:
+    """Return whether the last task, which resolves *merge*, is committed.
+
+    A process may have been killed before the commit became a merge: then that is done here. Later, while an
+    agent works, HEAD may only move forward.
+    """
+    assert step.plan is not None, "only a plan has tasks"
+    number = step.plan.tasks[-1].number
+    commit = await _interrupted_commit(run, step.id, f"{step.plan.id}/{number}")
+    if commit and commit == await run.git.head():
+        await run.effects.as_merge(commit, merge.theirs, may_commit)
+    return bool(commit) or number in step.tasks_done
+
+
 async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
     """Whether every other task of the plan that changes files is committed, or deferred."""
     recorded = {fact.data.task for fact in run.facts(facts.TaskCommitted, step=step.id)}
@@ -221,8 +235,6 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> 
         commit = (await committed_tasks(run, step.id, plan)).get(number)
     if commit is None:
         return None
-    if merge := merge_of(run, step.id, task):
-        commit = await run.effects.as_merge(commit, merge.theirs, may_commit)
     # The commit exists, so the check had passed, or failed as it has to.
     code, before = int(task.cycle == "red"), passed_before(run, plan, task)
     check = CheckResult(command=task.check, exit=code, passed_before=before)

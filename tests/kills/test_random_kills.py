@@ -34,3 +34,13 @@ def test_runs_killed_sixty_times_are_each_finished_once(tmp_path: Path) -> None:
         project.base.mkdir()
         left -= len(run_with_kills(project, chance, left))
         assert list(all_defects(project)) == []
+
+
+def test_plans_side_by_side_that_are_killed_sixty_times_are_merged_once_each(tmp_path: Path) -> None:
+    chance = random.Random(SEED + 2)
+    left = 60
+    while left > 0:
+        project = Project(tmp_path / str(left))
+        project.base.mkdir()
+        left -= len(run_with_kills(project, chance, min(left, 20), parallel=True))
+        assert list(all_defects(project)) == []

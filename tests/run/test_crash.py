@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,12 @@ class CrashingEffects(Effects):
         self.fuse("before fast-forward")
         await super().fast_forward(commit)
         self.fuse("after fast-forward")
+
+    async def as_merge(self, commit: str, theirs: str, is_own: Callable[[str], bool]) -> str:
+        self.fuse("before merge")
+        merged = await super().as_merge(commit, theirs, is_own)
+        self.fuse("after merge")
+        return merged
 
     def move(self, path: str, target: str) -> None:
         self.fuse(f"before moving {path}")

@@ -198,3 +198,33 @@ def test_a_file_that_no_task_names_is_kept_in_a_ref_and_the_work_tree_is_removed
     assert h.git(root, "show", f"{left.data['kept']}:scratch.txt") == "a trial\n"
     assert not (root / "scratch.txt").exists()
     assert trees(root) == []
+
+
+@pytest.mark.slow
+def test_a_crash_at_any_point_of_a_merge_with_a_conflict_ends_with_the_same_commits(tmp_path: Path) -> None:
+    def commit(project: Path) -> None:
+        (project / "README.md").write_text("# A person's\n")
+        h.git(project, "add", "README.md")
+        h.git(project, "commit", "-qm", "Write a README")
+
+    fuse = Fuse()
+    reference = h.repository(tmp_path / "reference")
+    h.do(with_crash(request(reference, at_work(reference, commit)), fuse))
+    expected = h.trailed(reference)
+    first = next(number for number, point in enumerate(fuse.points) if "merge.failed" in point)
+    last = next(
+        number for number, point in enumerate(fuse.points) if "after step.completed 1/execute" in point
+    )
+    assert "before merge" in fuse.points[first:last]
+
+    for number in range(first, last, 3):
+        project = h.repository(tmp_path / str(number))
+        agent = at_work(project, commit)
+        with pytest.raises(Crash):
+            h.do(with_crash(request(project, agent), Fuse(limit=number)))
+        end = h.do(request(project, agent, new=False))
+
+        assert (end.outcome, end.exit) == ("done", 0), (fuse.points[number], end.reason)
+        assert sorted(h.trailed(project)) == sorted(expected), fuse.points[number]
+        assert (h.git(project, "status", "--porcelain"), trees(project)) == ("", []), fuse.points[number]
+        assert len(h.facts(project, "merge.failed")) == 1
