@@ -842,3 +842,89 @@ def test_what_is_due_in_a_phase(name: str) -> None:
 def test_what_is_due_in_a_run(name: str) -> None:
     given, expected = ORDER[name]
     assert joined(given) == expected
+
+
+DIAMOND = phase("1", "01-01* 01-02 01-03 01-04", after={"01-04": ("01-02", "01-03")})
+TWO, THREE = "1/execute/01-02", "1/execute/01-03"
+SECOND = phase("2", "02-01", context=True)
+SIDE_BY_SIDE: Mapping[str, tuple[State, tuple[str, ...], list[str]]] = {
+    "nothing runs yet": (state(DIAMOND, SECOND), (), [f"start {TWO}", f"start {THREE}"]),
+    "one runs": (state(DIAMOND, steps=record(TWO, "running")), (TWO,), [f"start {THREE}"]),
+    "both run": (
+        state(DIAMOND, steps={**record(TWO, "running"), **record(THREE, "running")}),
+        (TWO, THREE),
+        [],
+    ),
+    "one was lost with its process": (
+        state(DIAMOND, steps=record(TWO, "running", attempt=2)),
+        (),
+        [f"settle {TWO} 2", f"start {THREE}"],
+    ),
+    "one has a result": (
+        state(DIAMOND, steps=record(TWO, "result")),
+        (),
+        [f"apply {TWO}", f"start {THREE}"],
+    ),
+    "the result is being applied": (state(DIAMOND, steps=record(TWO, "result")), (TWO,), [f"start {THREE}"]),
+    "one failed": (
+        state(DIAMOND, SECOND, steps=record(TWO, "failed", **FAILED)),
+        (),
+        [f"escalate {TWO} failed #0", f"start {THREE}"],
+    ),
+    "a person is being asked about it": (
+        state(DIAMOND, SECOND, steps=record(TWO, "failed", **FAILED)),
+        (TWO,),
+        [f"start {THREE}"],
+    ),
+    "only what depends on it is left": (
+        state(evolve(DIAMOND, plans=DIAMOND.plans[:2]), SECOND, steps=record(TWO, "failed", **FAILED)),
+        (TWO,),
+        [],
+    ),
+    "one waits": (
+        state(DIAMOND, steps=record(TWO, "waiting", until=LATER)),
+        (),
+        [f"wait {TWO} 13", f"start {THREE}"],
+    ),
+    "one has a question": (
+        state(DIAMOND, steps=record(TWO, "parked"), inquiries=inquiry(TWO)),
+        (),
+        [f"ask {TWO}", f"start {THREE}"],
+    ),
+    "one says only that it is of a later wave": (
+        state(phase("1", "01-01 01-02", after={"01-02": ()})),
+        (),
+        ["start 1/execute/01-01"],
+    ),
+    "one depends on a plan that does not exist": (
+        state(phase("1", "01-01 01-02", after={"01-02": ("00-09",)})),
+        (),
+        ["start 1/execute/01-01", f"start {TWO}"],
+    ),
+    "a pause is asked for": (state(DIAMOND, pause_asked=True), (TWO,), []),
+    "a pause is asked for, and nothing runs": (
+        state(DIAMOND, pause_asked=True),
+        (),
+        ["end stopped 130: paused on request"],
+    ),
+    "a stop is asked for": (state(DIAMOND, stop_asked=True), (TWO,), ["end stopped 130: on request"]),
+    "a stop is asked for, and one has a result": (
+        state(DIAMOND, stop_asked=True, steps=record(TWO, "result")),
+        (THREE,),
+        [f"apply {TWO}"],
+    ),
+    "somebody asks for a step": (state(DIAMOND, asked={"1/discuss": ""}), (TWO,), []),
+    "somebody asks for a step, and nothing runs": (
+        state(DIAMOND, asked={"1/discuss": ""}),
+        (),
+        ["start 1/discuss"],
+    ),
+    "the phase is complete": (state(TICKED, SECOND, steps=DONE), (), ["start 2/execute/02-01"]),
+    "everything is done": (state(TICKED, steps=DONE), (), ["end done 0: 1 phase complete"]),
+}
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_what_is_due_beside_what_is_being_done(name: str) -> None:
+    given, live, expected = SIDE_BY_SIDE[name]
+    assert [words(item) for item in due(given, live=live, capacity=3)] == expected
