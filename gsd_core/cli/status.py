@@ -137,9 +137,10 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
     if status.measure.phases:
         yield f"  {status.measure}"
     yield from _phase_lines(status)
-    if step := status.current:
+    for step in status.active:
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
-        yield f"step {step.id}: {step_status(status)}{until}, attempt {step.attempt}"
+        now = step_status(step, interrupted=status.interrupted)
+        yield f"step {step.id}: {now}{until}, attempt {step.attempt}"
         if step.until and step.failure:
             yield f"  because of: {one_line(step.failure.message, 200)}"
     for step_id, assumed in status.assumed:

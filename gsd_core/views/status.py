@@ -154,13 +154,8 @@ def status_of(
     )
 
 
-def step_status(status: Status) -> str:
-    """Return the status of the current step; without a process, none is ``running``."""
-    assert status.current is not None, "there is no current step"
-    return _status_of(status.current, interrupted=status.interrupted)
-
-
-def _status_of(record: StepRecord, *, interrupted: bool) -> str:
+def step_status(record: StepRecord, *, interrupted: bool) -> str:
+    """Return the status of a step; if its process is gone (*interrupted*), none is ``running``."""
     return "interrupted" if interrupted and record.status == "running" else record.status
 
 
@@ -221,7 +216,8 @@ def _waits_for(state: State, run_status: RunStatus, unanswered: Sequence[Asked])
     step = current_step(state)
     if timers and (step is None or step.status == "waiting"):
         return min(timers).isoformat(timespec="seconds")
-    return str(step.id) if step else ""
+    working = [str(one.id) for one in active_steps(state) if one.status in ("running", "result")]
+    return ", ".join(working) or (str(step.id) if step else "")
 
 
 def status_json(status: Status, gsd: str = "gsd") -> dict[str, Any]:
@@ -259,7 +255,7 @@ def question_json(
 
 def step_json(record: StepRecord, *, interrupted: bool) -> dict[str, Any]:
     """Return a step that has begun as JSON data; *interrupted*: no process works on it."""
-    return STEP.dump(record, status=_status_of(record, interrupted=interrupted))
+    return STEP.dump(record, status=step_status(record, interrupted=interrupted))
 
 
 COUNTS = obj(total=NUMBER, done=NUMBER)

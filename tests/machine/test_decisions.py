@@ -845,51 +845,55 @@ def test_what_is_due_in_a_run(name: str) -> None:
 
 
 DIAMOND = phase("1", "01-01* 01-02 01-03 01-04", after={"01-04": ("01-02", "01-03")})
-TWO, THREE = "1/execute/01-02", "1/execute/01-03"
-SECOND = phase("2", "02-01", context=True)
+LEFT, RIGHT = "1/execute/01-02", "1/execute/01-03"
+NEXT = phase("2", "02-01", context=True)
 SIDE_BY_SIDE: Mapping[str, tuple[State, tuple[str, ...], list[str]]] = {
-    "nothing runs yet": (state(DIAMOND, SECOND), (), [f"start {TWO}", f"start {THREE}"]),
-    "one runs": (state(DIAMOND, steps=record(TWO, "running")), (TWO,), [f"start {THREE}"]),
+    "nothing runs yet": (state(DIAMOND, NEXT), (), [f"start {LEFT}", f"start {RIGHT}"]),
+    "one runs": (state(DIAMOND, steps=record(LEFT, "running")), (LEFT,), [f"start {RIGHT}"]),
     "both run": (
-        state(DIAMOND, steps={**record(TWO, "running"), **record(THREE, "running")}),
-        (TWO, THREE),
+        state(DIAMOND, steps={**record(LEFT, "running"), **record(RIGHT, "running")}),
+        (LEFT, RIGHT),
         [],
     ),
     "one was lost with its process": (
-        state(DIAMOND, steps=record(TWO, "running", attempt=2)),
+        state(DIAMOND, steps=record(LEFT, "running", attempt=2)),
         (),
-        [f"settle {TWO} 2", f"start {THREE}"],
+        [f"settle {LEFT} 2", f"start {RIGHT}"],
     ),
     "one has a result": (
-        state(DIAMOND, steps=record(TWO, "result")),
+        state(DIAMOND, steps=record(LEFT, "result")),
         (),
-        [f"apply {TWO}", f"start {THREE}"],
+        [f"apply {LEFT}", f"start {RIGHT}"],
     ),
-    "the result is being applied": (state(DIAMOND, steps=record(TWO, "result")), (TWO,), [f"start {THREE}"]),
+    "the result is being applied": (
+        state(DIAMOND, steps=record(LEFT, "result")),
+        (LEFT,),
+        [f"start {RIGHT}"],
+    ),
     "one failed": (
-        state(DIAMOND, SECOND, steps=record(TWO, "failed", **FAILED)),
+        state(DIAMOND, NEXT, steps=record(LEFT, "failed", **FAILED)),
         (),
-        [f"escalate {TWO} failed #0", f"start {THREE}"],
+        [f"escalate {LEFT} failed #0", f"start {RIGHT}"],
     ),
     "a person is being asked about it": (
-        state(DIAMOND, SECOND, steps=record(TWO, "failed", **FAILED)),
-        (TWO,),
-        [f"start {THREE}"],
+        state(DIAMOND, NEXT, steps=record(LEFT, "failed", **FAILED)),
+        (LEFT,),
+        [f"start {RIGHT}"],
     ),
     "only what depends on it is left": (
-        state(evolve(DIAMOND, plans=DIAMOND.plans[:2]), SECOND, steps=record(TWO, "failed", **FAILED)),
-        (TWO,),
+        state(evolve(DIAMOND, plans=DIAMOND.plans[:2]), NEXT, steps=record(LEFT, "failed", **FAILED)),
+        (LEFT,),
         [],
     ),
     "one waits": (
-        state(DIAMOND, steps=record(TWO, "waiting", until=LATER)),
+        state(DIAMOND, steps=record(LEFT, "waiting", until=LATER)),
         (),
-        [f"wait {TWO} 13", f"start {THREE}"],
+        [f"wait {LEFT} 13", f"start {RIGHT}"],
     ),
     "one has a question": (
-        state(DIAMOND, steps=record(TWO, "parked"), inquiries=inquiry(TWO)),
+        state(DIAMOND, steps=record(LEFT, "parked"), inquiries=inquiry(LEFT)),
         (),
-        [f"ask {TWO}", f"start {THREE}"],
+        [f"ask {LEFT}", f"start {RIGHT}"],
     ),
     "one says only that it is of a later wave": (
         state(phase("1", "01-01 01-02", after={"01-02": ()})),
@@ -899,27 +903,27 @@ SIDE_BY_SIDE: Mapping[str, tuple[State, tuple[str, ...], list[str]]] = {
     "one depends on a plan that does not exist": (
         state(phase("1", "01-01 01-02", after={"01-02": ("00-09",)})),
         (),
-        ["start 1/execute/01-01", f"start {TWO}"],
+        ["start 1/execute/01-01", f"start {LEFT}"],
     ),
-    "a pause is asked for": (state(DIAMOND, pause_asked=True), (TWO,), []),
+    "a pause is asked for": (state(DIAMOND, pause_asked=True), (LEFT,), []),
     "a pause is asked for, and nothing runs": (
         state(DIAMOND, pause_asked=True),
         (),
         ["end stopped 130: paused on request"],
     ),
-    "a stop is asked for": (state(DIAMOND, stop_asked=True), (TWO,), ["end stopped 130: on request"]),
+    "a stop is asked for": (state(DIAMOND, stop_asked=True), (LEFT,), ["end stopped 130: on request"]),
     "a stop is asked for, and one has a result": (
-        state(DIAMOND, stop_asked=True, steps=record(TWO, "result")),
-        (THREE,),
-        [f"apply {TWO}"],
+        state(DIAMOND, stop_asked=True, steps=record(LEFT, "result")),
+        (RIGHT,),
+        [f"apply {LEFT}"],
     ),
-    "somebody asks for a step": (state(DIAMOND, asked={"1/discuss": ""}), (TWO,), []),
+    "somebody asks for a step": (state(DIAMOND, asked={"1/discuss": ""}), (LEFT,), []),
     "somebody asks for a step, and nothing runs": (
         state(DIAMOND, asked={"1/discuss": ""}),
         (),
         ["start 1/discuss"],
     ),
-    "the phase is complete": (state(TICKED, SECOND, steps=DONE), (), ["start 2/execute/02-01"]),
+    "the phase is complete": (state(TICKED, NEXT, steps=DONE), (), ["start 2/execute/02-01"]),
     "everything is done": (state(TICKED, steps=DONE), (), ["end done 0: 1 phase complete"]),
 }
 
