@@ -1,7 +1,7 @@
 """The effects of a command, and the decision about it.
 
-Effects on other machines come from programs that publish, deploy, send, or use a foreign database or package
-index.
+Effects on other machines come from programs that publish, deploy, send, or use a foreign service or package
+index, or the database that the project's settings name.
 """
 
 from __future__ import annotations
@@ -53,16 +53,10 @@ class Findings:
     def apply_rules(self, program: str, words: Sequence[str]) -> Set[str]:
         """Add what the table's rules say about a program and its arguments; return the effects."""
         lines = "\n".join(word.replace("\n", " ") for word in words)
-        here = is_in("connects", program) and any(LOOPBACK.match(word) for word in words)
         found = rules().get(program) or rules().get(program.removesuffix("-cli"), ())
-        matching = [rule for rule in found if rule[2].search(lines) and not here]
+        matching = [rule for rule in found if rule[2].search(lines)]
         for effect, reason, _ in matching:
             self.add(effect, f"{words[0].partition('=')[0] if program == '=' else program}: {reason}")
-        bare = [word for word in words if word[:1] != "-"]
-        local = table()["local"].get(program, frozenset()) & {*bare[:1], *({*words} - {*bare})}
-        if local and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
-            reason = "it changes something outside the project, or cannot be undone"
-            self.add("ask", f"{program} {min(local)}: {reason}")
         return {effect for effect, *_ in matching}
 
     def decide(self, *, confined: bool, writable: bool) -> Permission:
@@ -100,19 +94,16 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
         for host in [*named, *(word for word in bare if not known(word) and program != "=")]:
             check_address(findings, host)
     if not is_in("pattern_first", program) and entry_of("kinds", program) != "text":
-        for match in _signs("database").finditer(lines):
-            if not _is_local(match[0]):
-                scheme = shown(match[0].partition(":")[0])
-                findings.add("outward", f"it connects to a database on another machine ({scheme})")
+        for match in _signs("service").finditer(lines):
+            check_address(findings, match[0])
+        if dropped := sign_of("drops", lines):
+            what = " ".join(dropped.split())
+            findings.add("outward", f"{what}: it deletes a database that may be on another machine")
     if is_in("installers", program) and {"install", "i", "add"} & {*bare[:2]}:
         check_runner(findings, bare)
-    for before, word in pairs:
-        option, _, value = word.partition("=")
-        if before in options["indexes"] and is_in("installers", program):
-            option, value = before, word
-        variable = program == "=" and sign_of("index_variable", option)
-        if value and (variable or option in options["indexes"]):
-            check_address(findings, value, index=True)
+    for sign in ("index", "short_index") if is_in("installers", program) else ("index",):
+        for match in _signs(sign).finditer(lines):
+            check_address(findings, match[1], index=True)
 
 
 def check_runner(findings: Findings, words: Sequence[str]) -> None:
@@ -184,16 +175,15 @@ def mentioned(text: str) -> str:
     if match := _programs().search(plain):
         return match[0].strip(" ;&|(`'\"\n")
     tokens = set(re.findall(r"[\w.@:-]+", re.sub(r"['\"]", "", plain))) | set(re.findall(r"\w[\w-]*", plain))
-    if decoded := sign_of("decodes", plain):
-        return decoded
-    for program, named in table()["subcommands"].items():
-        if program in tokens and (found := tokens & named):
-            return f"{program} {min(found)}"
-    publishes = {word for word in tokens if re.split(r"[:_-]", word)[0] in table()["cloud"]["publishing"]}
-    for group, words in (("groups", publishes), ("cloud", tokens & table()["cloud"]["changes"])):
-        programs = table()[group]["scripts" if group == "groups" else "programs"] & tokens
-        if programs and words:
-            return f"{min(programs)} {min(words)}"
+    if found := sign_of("decodes", plain) or sign_of("drops", plain):
+        return found
+    cloud = table()["cloud"]
+    publishes = frozenset(word for word in tokens if re.split(r"[:_-]", word)[0] in cloud["publishing"])
+    pairs = [(frozenset([program]), named) for program, named in table()["subcommands"].items()]
+    pairs += [(table()["groups"]["scripts"], publishes), (cloud["programs"], cloud["changes"])]
+    for programs, words in pairs:
+        if programs & tokens and words & tokens:
+            return f"{min(programs & tokens)} {min(words & tokens)}"
     return ""
 
 
