@@ -52,7 +52,7 @@ class Findings:
 
     def apply_rules(self, program: str, words: Sequence[str]) -> Set[str]:
         """Add what the table's rules say about a program and its arguments; return the effects."""
-        lines = "\n".join(word.replace("\n", " ") for word in words)
+        lines = joined(words)
         found = rules().get(program) or rules().get(program.removesuffix("-cli"), ())
         matching = [rule for rule in found if rule[2].search(lines)]
         for effect, reason, _ in matching:
@@ -68,6 +68,11 @@ class Findings:
             return Deny(reason=found["deny"])
         reason = found.get("outward") or ("" if confined else found.get("ask"))
         return Ask(reason=reason) if reason else Allow()
+
+
+def joined(words: Sequence[str]) -> str:
+    """Return words for the table's patterns, one on each line."""
+    return "\n".join(word.replace("\n", " ") for word in words)
 
 
 def check_outward(findings: Findings, program: str, words: Sequence[str]) -> None:
@@ -88,7 +93,7 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
         like = f"{program}_sends" if f"{program}_sends" in table()["code"] else "curl_sends"
         if remote and (hidden or any(sign_of(like, word) for word in words)):
             findings.add("outward", "it sends data to another machine")
-    lines = "\n".join(words)
+    lines = joined(words)
     if is_in("databases", program) or program == "=":
         named = [match[1] for match in _signs("database_host").finditer(lines)]
         for host in [*named, *(word for word in bare if not known(word) and program != "=")]:
@@ -138,10 +143,9 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
     option = next((word for word in words if word[:2] == "--" and word in named), "")
     if option or (bare and bare[0] in cloud["harmless"] - named):
         return option
-    targets = is_in("targets", program)
-    for place, word in enumerate(bare if targets else bare[:3]):
+    for word in bare if is_in("targets", program) else bare[:3]:
         first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
-        script = is_in("scripts", program) and first in cloud["publishing"] and (targets or place < 2)
+        script = is_in("scripts", program) and first in cloud["publishing"]
         if word in named or (script and not cloud["checks"] & set(rest)):
             return word
     return ""
