@@ -82,13 +82,7 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
     if verb := _publishes(program, bare, words):
         findings.add("outward", f"{program} {shown(verb)}: it has effects on other machines")
     if is_in("downloaders", program):
-        remote = [
-            word
-            for before, word in pairs
-            if not sign_of("option_with_text", word)
-            and (before not in options["curl"] or ("://" in word and not sign_of("option_with_text", before)))
-            and not _is_local(word)
-        ]
+        remote = [word for before, word in pairs if before not in options["curl"] and not _is_local(word)]
         hidden = any(not known(word) for before, word in pairs if before not in options["unsent"])
         like = f"{program}_sends" if f"{program}_sends" in table()["code"] else "curl_sends"
         if remote and (hidden or any(sign_of(like, word) for word in words)):
@@ -124,9 +118,9 @@ def check_runner(findings: Findings, words: Sequence[str]) -> None:
 def check_address(findings: Findings, address: str, *, index: bool = False) -> None:
     """Ask about an address unless it is one of this machine, or with *index*, of a default package index."""
     if index:
-        host = re.sub(r"^\w*:?//|[/:].*$", "", address)
-        _, name, domain = ["", "", *host.split(".")][-3:]
-        if name not in table()["default_indexes"].get(domain, ()) and not _is_local(address):
+        host = re.sub(r"^\w*:?//|[/:?#\\].*$", "", address)
+        default = [f".{each}" for each in table()["options"]["indexes"]]
+        if not f".{host}".endswith(tuple(default)) and not _is_local(address):
             findings.add("outward", f"packages from {shown(host)} are not those of the default index")
     elif not _is_local(address if re.search("://|^/", address) else f"x://{address}"):
         findings.add("outward", "it connects to another machine")

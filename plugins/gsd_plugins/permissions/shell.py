@@ -193,26 +193,27 @@ class Shell:
             self.findings.add("hidden", "the program is known only at run time: write it out")
             return UNKNOWN
         name = base.lower().removesuffix(".exe")
+        if first not in self.functions:
+            check_command(self, first, name, arguments, stdin, installs=installs)
         if name in ("cd", "pushd", "popd"):
-            given = [word for word in arguments if word == "-" or not word.startswith("-")]
-            target, where = [*given, str(self.paths.home)][0], None
-            if known(target) and STAR not in target and target != "-" and name != "popd":
-                # An agent's shell may keep the folder for its next command, which is then checked as if it
-                # ran in the project's root.
-                if protected := self.paths.protected_name(target):
-                    self.findings.add("deny", f"agents may not change into {protected}")
-                if self.paths.folder or target.startswith("/"):
-                    where = self.paths.places(target)[1]
-                    self.findings.object(self.paths.check_read_path(target))
-            # Without the folder, the command fails and the shell stays where it is.
-            known_folder = where if where and (guarded or where.is_dir()) else None
-            self.paths = attrs.evolve(self.paths, folder=known_folder)
+            self._change_folder(name, arguments, guarded=guarded)
         elif name in ("read", "mapfile", "readarray"):
             line = stdin if stdin and "\n" not in stdin.strip("\n") else UNKNOWN
             self.variables |= dict.fromkeys(arguments, line)
-        elif first not in self.functions:
-            check_command(self, first, name, arguments, stdin, installs=installs)
         return output_of(self, name, arguments, stdin)
+
+    def _change_folder(self, name: str, words: list[str], *, guarded: bool) -> None:
+        """Continue where ``cd`` leads, or in a folder that is known only at run time."""
+        paths = self.paths
+        target = next((word for word in words if word == "-" or word[:1] != "-"), str(paths.home))
+        # An agent's shell may keep the folder for its next command, which is then checked as if it ran in the
+        # project's root.
+        if protected := paths.protected_name(target):
+            self.findings.add("deny", f"agents may not change into {protected}")
+        is_plain = known(target) and STAR not in target and target != "-" and name != "popd"
+        where = paths.places(target)[1] if is_plain and (paths.folder or target[:1] == "/") else None
+        # Without the folder, the command fails and the shell stays where it is.
+        self.paths = attrs.evolve(paths, folder=where if where and (guarded or where.is_dir()) else None)
 
     # Words
 
