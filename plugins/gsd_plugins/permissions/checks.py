@@ -33,15 +33,15 @@ def check_command(
     shell: Shell, path: str, program: str, words: list[str], stdin: str, *, installs: bool
 ) -> None:
     """Check a program, given as *path*, with its arguments; *installs*: it may come from the project."""
-    findings, paths, base = shell.findings, shell.paths, base_name(program)
+    findings, paths = shell.findings, shell.paths
     if program.startswith("git-"):
         program, words = "git", [program[4:], *words]
     findings.apply_rules(program, words)
     modules = [n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*m", word)]
-    if base in ("python", "pypy") and modules and words[0][:1] == "-" and "-c" not in words:
+    if program in ("python", "pypy") and modules and words[0][:1] == "-" and "-c" not in words:
         words = ["-m", *words[modules[0] + 1 :]]
     for count in (2, 1, 0):
-        key = " ".join([base, *words[:count]])
+        key = " ".join([program, *words[:count]])
         if key in table()["wrappers"] or key in table()["installs"]:
             _check_wrapper(shell, program, key, words[count:], stdin)
             return
@@ -69,7 +69,7 @@ def check_command(
                 commands.append(inner if "{}" in inner else [*inner, "{}"])
         for inner, name in product(commands, found):
             shell.subshell().run([each.replace("{}", name) for each in inner])
-    _check_paths(shell, program, entry_of("kinds", base) or "build", words)
+    _check_paths(shell, program, entry_of("kinds", program) or "build", words)
 
 
 def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> str:
@@ -132,7 +132,7 @@ def _check_wrapper(shell: Shell, program: str, key: str, words: list[str], stdin
 def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> None:
     """Check code for a shell or an interpreter, and arguments that are command lines."""
     findings, bare = shell.findings, [word for word in words if not word.startswith(("-", "+"))]
-    letters = table()["interpreters"].get(base_name(program))
+    letters = table()["interpreters"].get(program)
     if program in ("eval", "trap", "alias"):
         text = " ".join(words if program == "eval" else bare[:1])
         shell.run_text(text.partition("=")[2] if program == "alias" else text)
@@ -153,7 +153,7 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> Non
             _check_script(shell, script, stdin)
             check_outward(findings, Path(script).name, words[words.index(script) + 1 :])
         for code in codes or ([stdin] if stdin and script == "-" else []):
-            _check_inline(shell, base_name(program), code)
+            _check_inline(shell, program, code)
     elif not any(is_in(each, program) for each in ("containers", "pattern_first", "lists_files")):
         _check_arguments(shell, words if entry_of("kinds", program) != "text" else ())
 
@@ -163,7 +163,7 @@ def _check_arguments(shell: Shell, words: Sequence[str]) -> None:
     for word in words:
         text = re.sub(r"^(?:-{0,2}[\w.-]+=|exec=|sh:|[!|+])*", "", word)
         first = re.match(r"(?:\S*/)?([\w.-]+)\s+\S", text)
-        if first and known(text) and is_listed(first[1]):
+        if first and known(text) and is_listed(base_name(first[1])):
             # Whether it runs is not known, so what is denied in it is a question.
             found = attrs.evolve(shell.findings, reasons={})
             shell.subshell(findings=found).run_text(text)

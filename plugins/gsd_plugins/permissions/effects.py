@@ -16,7 +16,7 @@ import attrs
 from gsd_core import Allow, Ask, Deny, Permission
 
 from .paths import known, shown
-from .table import base_name, entry_of, is_in, rules, table
+from .table import entry_of, is_in, rules, table
 
 LOOPBACK = re.compile(
     r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
@@ -119,8 +119,7 @@ def check_address(findings: Findings, address: str, *, index: bool = False) -> N
     """Ask about an address unless it is one of this machine, or with *index*, of a default package index."""
     if index:
         host = re.sub(r"^\w*:?//|[/:?#\\].*$", "", address)
-        default = [f".{each}" for each in table()["options"]["indexes"]]
-        if not f".{host}".endswith(tuple(default)) and not _is_local(address):
+        if not sign_of("default_index", host) and not _is_local(address):
             findings.add("outward", f"packages from {shown(host)} are not those of the default index")
     elif not _is_local(address if re.search("://|^/", address) else f"x://{address}"):
         findings.add("outward", "it connects to another machine")
@@ -133,7 +132,7 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
         chosen = bare[: 1 if program == "kubectl" else 3]
         reads = any({word, word.split("-")[0]} & cloud["verbs"] for word in chosen)
         return "" if reads else " ".join(bare[:2])
-    named = table()["subcommands"].get(base_name(program), frozenset())
+    named = table()["subcommands"].get(program, frozenset())
     option = next((word for word in words if word[:2] == "--" and word in named), "")
     if option or (bare and bare[0] in cloud["harmless"] - named):
         return option

@@ -19,7 +19,7 @@ import attrs
 from .checks import check_command, output_of
 from .effects import Findings, check_address, check_outward, unescaped
 from .paths import STAR, UNKNOWN, Paths, known
-from .table import entry_of, table
+from .table import base_name, entry_of, table
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -192,7 +192,7 @@ class Shell:
         if ((first and not base) or not known(first) or STAR in base) and not entry_of("kinds", base):
             self.findings.add("hidden", "the program is known only at run time: write it out")
             return UNKNOWN
-        name = base.lower().removesuffix(".exe")
+        name = base_name(base.lower().removesuffix(".exe"))
         if first not in self.functions:
             check_command(self, first, name, arguments, stdin, installs=installs)
         if name in ("cd", "pushd", "popd"):
@@ -212,6 +212,8 @@ class Shell:
             self.findings.add("deny", f"agents may not change into {protected}")
         is_plain = known(target) and STAR not in target and target != "-" and name != "popd"
         where = paths.places(target)[1] if is_plain and (paths.folder or target[:1] == "/") else None
+        if where:
+            self.findings.object(paths.check_read_path(target))
         # Without the folder, the command fails and the shell stays where it is.
         self.paths = attrs.evolve(paths, folder=where if where and (guarded or where.is_dir()) else None)
 
