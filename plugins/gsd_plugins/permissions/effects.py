@@ -159,7 +159,8 @@ def _is_local(word: str) -> bool:
 @cache
 def _programs() -> re.Pattern[str]:
     """Return a pattern for a program that reaches other machines with whatever arguments it has."""
-    names = "|".join(re.escape(name) for names in table()["outward"].values() for name in sorted(names))
+    named = [*table()["outward"].values(), table()["groups"]["connects"]]
+    names = "|".join(re.escape(name) for names in named for name in sorted(names))
     return re.compile(rf"(?:^|[;&|(`'\"\n>]|\b(?:then|do|else)\s)\s*(?:{names})\s+[\w'\"$-]")
 
 
