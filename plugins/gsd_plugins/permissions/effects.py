@@ -16,7 +16,7 @@ import attrs
 from gsd_core import Allow, Ask, Deny, Permission
 
 from .paths import known, shown
-from .table import entry_of, is_in, rules, table
+from .table import entry_of, is_in, is_listed, rules, table
 
 LOOPBACK = re.compile(
     r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
@@ -136,6 +136,7 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
     option = next((word for word in words if word[:2] == "--" and word in named), "")
     if option or (bare and bare[0] in cloud["harmless"] - named):
         return option
+    named |= frozenset() if is_listed(program) else cloud["pushing"]
     for word in bare if is_in("targets", program) else bare[:3]:
         first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
         script = is_in("scripts", program) and first in cloud["publishing"]
