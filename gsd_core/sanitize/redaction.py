@@ -77,7 +77,7 @@ def _redact_all(text: str, strict: bool) -> str:
     return found
 
 
-# Base64 and hex of at least 16 bytes, on one line or several, also with line ends as literals.
+# Base64, base32 and hex of at least 16 bytes, on one line or several, also with line ends as literals.
 _ENCODED = re.compile(
     r"[A-Za-z0-9+/_-]{22,}(?:(?:\\{1,4}[nr]|[\r\n]){1,4}[ \t>|+]{0,8}[A-Za-z0-9+/_-]{4,})*={0,2}"
     r"|(?:(?:\\x|0x)?[0-9a-fA-F]{2}[\s:,]{0,2}){16,}"
@@ -98,6 +98,9 @@ def _encoded(text: str) -> Iterator[tuple[str, re.Match[str]]]:
         readings = [base64.b64decode(plain[n:] + "A" * (-len(plain[n:]) % 4)) for n in range(4)]
         if len(digits) * 2 >= len(found[0]):
             readings += [bytes.fromhex(digits[n : len(digits) - (len(digits) - n) % 2]) for n in range(2)]
+        if re.fullmatch(r"[A-Z2-7]+|[a-z2-7]+", plain):
+            ends = [plain[n:] for n in range(8)]
+            readings += [base64.b32decode(end + "A" * (-len(end) % 8), casefold=True) for end in ends]
         for reading in readings:
             decoded = reading.decode("latin-1")
             lower = decoded.lower()

@@ -191,6 +191,7 @@ HOSTILE = {
     "text": "x" * 100_000,
     "NUL": "a\0b",
     "surrogate": "echo \ud800 > x",
+    "empty words": "cd ''; '' x; git ''; git -C; curl ''; python ''; bash ''; npx ''; nc ''; psql ''; ln ''",
     "null bytes in path": "echo $'\\x00' > $'a\\x00b'",
 }
 

@@ -95,6 +95,9 @@ def test_a_line_is_redacted_before_it_is_cut() -> None:
         "\n".join(textwrap.wrap(base64.b64encode(f"{VALUE * 4}".encode()).decode(), 24)),
         *(base64.b64encode(f"{before}{VALUE}:after".encode()).decode() for before in ("", "a", "ab", "abc")),
         base64.urlsafe_b64encode(VALUE.encode()).decode(),
+        base64.b32encode(VALUE.encode()).decode(),
+        base64.b32encode(f"login:{VALUE}\n".encode()).decode().lower(),
+        base64.b64encode(base64.b64encode(VALUE.encode())).decode(),
     ],
 )
 def test_a_secret_of_the_environment_is_redacted_in_every_form(
@@ -106,6 +109,13 @@ def test_a_secret_of_the_environment_is_redacted_in_every_form(
 
     assert REDACTED in redacted
     assert form[4:-4] not in redacted
+
+
+def test_a_token_of_a_service_is_redacted_in_base32() -> None:
+    text, _ = SHAPES["github classic"]
+
+    for before in ("", "a:", "see "):
+        assert REDACTED in redact(f"it is {base64.b32encode(f'{before}{text}'.encode()).decode()} here")
 
 
 def test_a_short_secret_of_the_environment_is_redacted_in_base64(environment: pytest.MonkeyPatch) -> None:

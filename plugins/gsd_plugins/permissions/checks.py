@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, product, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from .effects import check_outward, check_runner, sends, sign_of, unescaped
+from .effects import check_outward, check_runner, joined, sends, sign_of, unescaped
 from .paths import STAR, UNKNOWN, known, shown
 from .table import base_name, entry_of, is_in, is_listed, table
 
@@ -33,18 +33,20 @@ def check_command(
     shell: Shell, path: str, program: str, words: list[str], stdin: str, *, installs: bool
 ) -> None:
     """Check a program, given as *path*, with its arguments; *installs*: it may come from the project."""
-    findings, paths, base = shell.findings, shell.paths, base_name(program)
+    findings, paths = shell.findings, shell.paths
+    if program.startswith("git-"):
+        program, words = "git", [program[4:], *words]
     findings.apply_rules(program, words)
     modules = [n for n, word in enumerate(words) if re.fullmatch(r"-[a-zA-Z]*m", word)]
-    if base in ("python", "pypy") and modules and words[0][:1] == "-" and "-c" not in words:
+    if program in ("python", "pypy") and modules and words[0][:1] == "-" and "-c" not in words:
         words = ["-m", *words[modules[0] + 1 :]]
     for count in (2, 1, 0):
-        key = " ".join([base, *words[:count]])
+        key = " ".join([program, *words[:count]])
         if key in table()["wrappers"] or key in table()["installs"]:
             _check_wrapper(shell, program, key, words[count:], stdin)
             return
-    if program == "git" or program.startswith("git-"):
-        _check_git(shell, words if program == "git" else [program[4:], *words])
+    if program == "git":
+        _check_git(shell, words)
         return
     check_outward(findings, program, words)
     if "/" in path and known(path):
@@ -67,7 +69,7 @@ def check_command(
                 commands.append(inner if "{}" in inner else [*inner, "{}"])
         for inner, name in product(commands, found):
             shell.subshell().run([each.replace("{}", name) for each in inner])
-    _check_paths(shell, program, entry_of("kinds", base) or "build", words)
+    _check_paths(shell, program, entry_of("kinds", program) or "build", words)
 
 
 def output_of(shell: Shell, program: str, words: Sequence[str], stdin: str) -> str:
@@ -130,21 +132,16 @@ def _check_wrapper(shell: Shell, program: str, key: str, words: list[str], stdin
 def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> None:
     """Check code for a shell or an interpreter, and arguments that are command lines."""
     findings, bare = shell.findings, [word for word in words if not word.startswith(("-", "+"))]
-    letters = table()["interpreters"].get(base_name(program))
+    letters = table()["interpreters"].get(program)
     if program in ("eval", "trap", "alias"):
         text = " ".join(words if program == "eval" else bare[:1])
         shell.run_text(text.partition("=")[2] if program == "alias" else text)
-    elif program in (".", "source"):
-        _check_script(shell, words[0] if words else "", stdin)
-    elif is_in("shells", program):
-        if any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word) for word in words):
-            inner = shell.subshell()
-            inner.variables |= {str(n): word for n, word in enumerate(bare[1:])}
-            inner.run_text(bare[0] if bare else "", stdin)
-        elif bare and "-s" not in words:
-            _check_script(shell, bare[0], stdin)
-        elif stdin:
-            shell.run_text(stdin)
+    elif is_in("shells", program) and any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word) for word in words):
+        inner = shell.subshell()
+        inner.variables |= {str(n): word for n, word in enumerate(bare[1:])}
+        inner.run_text(bare[0] if bare else "", stdin)
+    elif is_in("shells", program) or program in (".", "source"):
+        _check_script(shell, bare[0] if bare and "-s" not in words else "-", stdin)
     elif letters:
         flag = rf"-\w*[{''.join(letters)}]|--eval|--print|eval"
         codes = [following for word, following in pairwise(words) if re.fullmatch(flag, word)]
@@ -156,17 +153,22 @@ def _check_code(shell: Shell, program: str, words: list[str], stdin: str) -> Non
             _check_script(shell, script, stdin)
             check_outward(findings, Path(script).name, words[words.index(script) + 1 :])
         for code in codes or ([stdin] if stdin and script == "-" else []):
-            _check_inline(shell, base_name(program), code)
+            _check_inline(shell, program, code)
     elif not any(is_in(each, program) for each in ("containers", "pattern_first", "lists_files")):
-        for word in words if entry_of("kinds", program) != "text" else ():
-            text = re.sub(r"^(?:-{0,2}[\w.-]+=|exec=|sh:|[!|+])*", "", word)
-            first = re.match(r"(?:\S*/)?([\w.-]+)\s+\S", text)
-            if first and known(text) and is_listed(first[1]):
-                # Whether it runs is not known, so what is denied in it is a question.
-                found = attrs.evolve(findings, reasons={})
-                shell.subshell(findings=found).run_text(text)
-                for effect, reason in found.reasons.items():
-                    findings.add("ask" if effect == "deny" else effect, reason)
+        _check_arguments(shell, words if entry_of("kinds", program) != "text" else ())
+
+
+def _check_arguments(shell: Shell, words: Sequence[str]) -> None:
+    """Check arguments that are command lines, ``-c alias.x='!rm x'``, ``concurrently 'npm test'``."""
+    for word in words:
+        text = re.sub(r"^(?:-{0,2}[\w.-]+=|exec=|sh:|[!|+])*", "", word)
+        first = re.match(r"(?:\S*/)?([\w.-]+)\s+\S", text)
+        if first and known(text) and is_listed(base_name(first[1])):
+            # Whether it runs is not known, so what is denied in it is a question.
+            found = attrs.evolve(shell.findings, reasons={})
+            shell.subshell(findings=found).run_text(text)
+            for effect, reason in found.reasons.items():
+                shell.findings.add("ask" if effect == "deny" else effect, reason)
 
 
 def _check_inline(shell: Shell, language: str, code: str) -> None:
@@ -192,8 +194,8 @@ def _check_inline(shell: Shell, language: str, code: str) -> None:
 
 
 def _check_script(shell: Shell, path: str, stdin: str = "") -> None:
-    if path in ("", "-", "/dev/stdin") or not known(path):
-        shell.run_text(stdin or UNKNOWN)
+    if path in ("-", "/dev/stdin") or not known(path):
+        shell.run_text(stdin if known(path) else path)
     elif path.rpartition("/")[2] in shell.downloaded:
         shell.findings.add("deny", f"{path} was downloaded: read it before you run it")
 
@@ -231,9 +233,8 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
     if is_in("pattern_first", program):
         coded = has(r"-\w*[ef]$|--(?:exp|file)")
         positional = [word for word in positional[not coded :] if ("-e", word) not in pairwise(words)]
-    written = positional if kind == "write" else []
-    if kind == "copy" and not has(r"-t|--target"):
-        written = positional[-1:]
+    written = positional[1:] if program == "uniq" else []
+    written = {"write": positional, "copy": positional[-1:]}.get(kind, written)
     if is_in("moves_to", program) and written and paths.places(written[-1])[1] in paths.scratch:
         written = [*written[:-1], f"{written[-1]}/x"]
     if program == "ln" or (program == "cp" and has(r"-\w*[sl]|--(?:symbolic-)?link")):
@@ -241,27 +242,24 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
         *leads, link = positional if positional[1:] else [*positional, "."]
         folder = link.rpartition("/")[0] or "."
         written = [link, *(word if word[:1] == "/" else f"{folder}/{word}" for word in leads)]
-    outputs = [*_outputs(program, kind, kept), *(positional[1:] if program == "uniq" else ())]
-    for path in [*outputs, *written]:
+        positional = []
+    for path in [*_outputs(program, kind, kept), *written]:
         findings.add("change", f"{program} may write {shown(path)!r}")
         if not re.match(r"[\w.@-]{2,}:(?!\\)|\w+://", path):
             findings.object(paths.check_write(path))
-    if kind == "write" and (is_in("moves", program) or has(r"-[a-zA-Z]*[rR]|--recursive")):
+    of_copy = any(re.search(r"^--delete|/[.\x03]?$", word) for word in words[:-1])
+    if is_in("moves", program) or (of_copy if kind == "copy" else has(r"-[a-zA-Z]*[rR]|--recursive")):
         for word in written[:-1] if program == "mv" else written:
             if paths.contains_tree(word):
                 what = f"{shown(word)} is the project itself or contains it"
-                findings.add("deny", f"{what}: name a folder in it")
-    whole = kind == "copy" and any(re.search(r"^--delete|/[.\x03]?$", word) for word in words[:-1])
-    if whole and written and paths.contains_tree(written[-1]):
-        findings.add("ask", f"{program} may replace the run's own files: name the files or a subfolder")
+                findings.add("ask" if kind == "copy" else "deny", f"{what}: name a folder in it")
     for word in kept if kind == "build" else positional:
         findings.object((paths.check_argument if kind == "build" else paths.check_read)(word))
 
 
-def _outputs(program: str, kind: str, words: Sequence[str]) -> list[str]:
-    """Return the values of options that name what is written: ``-o FILE``, ``-oFILE``, ``--output=FILE``."""
+def _outputs(program: str, kind: str, words: Sequence[str]) -> Iterator[str]:
+    """Yield the values of options that name what is written: ``-o FILE``, ``-oFILE``, ``--output=FILE``."""
     options = table()["outputs"].get(program, frozenset())
-    found: list[str] = []
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
         if not equals:
@@ -269,33 +267,22 @@ def _outputs(program: str, kind: str, words: Sequence[str]) -> list[str]:
             if name not in options and re.match(r"-\w[./~\w]", word):
                 grouped = re.fullmatch(r"-[a-zA-Z]+", word) and f"-{word[-1]}" in options
                 name, value = (f"-{word[-1]}", following) if grouped else (word[:2], word[2:])
-        if name in options or (kind not in ("text", "read") and _OUTPUT.fullmatch(name) and known(value)):
-            found.append(value)
-    return [path for path in found if path]
+        likely = kind not in ("text", "read") and _OUTPUT.fullmatch(name) and known(value)
+        if value and (likely or name in options):
+            yield value
 
 
-def _check_git(shell: Shell, words: Sequence[str]) -> None:
+def _check_git(shell: Shell, words: list[str]) -> None:
     """Check ``git``: what reads is allowed, what writes history or configuration is not."""
-    git, findings, rest = table()["git"], shell.findings, list(words)
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        value = rest.pop(0) if option in git["value"] and rest else ""
-        allowed = option == "-c" and value.lower().startswith(tuple(git["config"]))
-        if option == "-C":
-            findings.object(shell.paths.check_read(value))
-        elif option not in git["plain"] and not allowed:
-            reason = f"git {option} {shown(value)} uses another repository, or can run arbitrary commands"
-            findings.add("hidden", reason)
-            findings.add("deny", reason)
-            shell.run_text(value.partition("=")[2].lstrip("!"))
-    if not rest:
-        return
-    if not known(rest[0]) or STAR in rest[0]:
+    findings, own = shell.findings, shell.paths.owns_planning
+    line = re.sub(r"\A(?:-[cC]\n.*(?:\n|\Z)|-.*(?:\n|\Z))*+", "", joined(words))
+    name, *_ = called = line.split("\n")
+    _check_arguments(shell, words[: len(words) - len(called)])
+    if not known(name) or STAR in name:
         findings.add("hidden", "the git command is known only at run time: write it out")
-        return
-    findings.apply_rules("git", rest)
-    line = "\n".join(rest)
-    if not (sign_of("git_reads", line) or (shell.paths.owns_planning and sign_of("git_adds", line))):
-        reason = f"agents may not run git {rest[0]}: only the run makes commits and changes history"
-        findings.add("deny", reason)
-    _check_paths(shell, "git", "write" if rest[0] in ("mv", "rm") else "read", rest[1:])
+    elif name:
+        findings.apply_rules("git", called)
+        if not (sign_of("git_reads", line) or (own and sign_of("git_adds", line))):
+            reason = f"agents may not run git {name}: only the run makes commits and changes history"
+            findings.add("deny", reason)
+        _check_paths(shell, "git", "write" if name in ("mv", "rm") else "read", words)

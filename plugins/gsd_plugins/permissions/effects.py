@@ -1,7 +1,7 @@
 """The effects of a command, and the decision about it.
 
-Effects on other machines come from programs that publish, deploy, send, or use a foreign database or package
-index.
+Effects on other machines come from programs that publish, deploy, send, or use a foreign service or package
+index, or the database that the project's settings name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 from gsd_core import Allow, Ask, Deny, Permission
 
 from .paths import known, shown
-from .table import base_name, entry_of, is_in, rules, table
+from .table import entry_of, is_in, is_listed, rules, table
 
 LOOPBACK = re.compile(
     r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|[\w-]+\.localhost|host\.docker\.internal"
@@ -52,17 +52,11 @@ class Findings:
 
     def apply_rules(self, program: str, words: Sequence[str]) -> Set[str]:
         """Add what the table's rules say about a program and its arguments; return the effects."""
-        lines = "\n".join(word.replace("\n", " ") for word in words)
-        here = is_in("connects", program) and any(LOOPBACK.match(word) for word in words)
+        lines = joined(words)
         found = rules().get(program) or rules().get(program.removesuffix("-cli"), ())
-        matching = [rule for rule in found if rule[2].search(lines) and not here]
+        matching = [rule for rule in found if rule[2].search(lines)]
         for effect, reason, _ in matching:
             self.add(effect, f"{words[0].partition('=')[0] if program == '=' else program}: {reason}")
-        bare = [word for word in words if word[:1] != "-"]
-        local = table()["local"].get(program, frozenset()) & {*bare[:1], *({*words} - {*bare})}
-        if local and not (bare[1:] and bare[1] in table()["cloud"]["verbs"]):
-            reason = "it changes something outside the project, or cannot be undone"
-            self.add("ask", f"{program} {min(local)}: {reason}")
         return {effect for effect, *_ in matching}
 
     def decide(self, *, confined: bool, writable: bool) -> Permission:
@@ -76,6 +70,11 @@ class Findings:
         return Ask(reason=reason) if reason else Allow()
 
 
+def joined(words: Sequence[str]) -> str:
+    """Return words for the table's patterns, one on each line."""
+    return "\n".join(word.replace("\n", " ") for word in words)
+
+
 def check_outward(findings: Findings, program: str, words: Sequence[str]) -> None:
     """Collect the effects of one command on other machines."""
     options, pairs = table()["options"], [*pairwise(["", *words])]
@@ -83,36 +82,27 @@ def check_outward(findings: Findings, program: str, words: Sequence[str]) -> Non
     if verb := _publishes(program, bare, words):
         findings.add("outward", f"{program} {shown(verb)}: it has effects on other machines")
     if is_in("downloaders", program):
-        remote = [
-            word
-            for before, word in pairs
-            if not sign_of("option_with_text", word)
-            and (before not in options["curl"] or ("://" in word and not sign_of("option_with_text", before)))
-            and not _is_local(word)
-        ]
+        remote = [word for before, word in pairs if before not in options["curl"] and not _is_local(word)]
         hidden = any(not known(word) for before, word in pairs if before not in options["unsent"])
         like = f"{program}_sends" if f"{program}_sends" in table()["code"] else "curl_sends"
         if remote and (hidden or any(sign_of(like, word) for word in words)):
             findings.add("outward", "it sends data to another machine")
-    lines = "\n".join(words)
+    lines = joined(words)
     if is_in("databases", program) or program == "=":
         named = [match[1] for match in _signs("database_host").finditer(lines)]
         for host in [*named, *(word for word in bare if not known(word) and program != "=")]:
             check_address(findings, host)
     if not is_in("pattern_first", program) and entry_of("kinds", program) != "text":
-        for match in _signs("database").finditer(lines):
-            if not _is_local(match[0]):
-                scheme = shown(match[0].partition(":")[0])
-                findings.add("outward", f"it connects to a database on another machine ({scheme})")
+        for match in _signs("service").finditer(lines):
+            check_address(findings, match[0])
+        if dropped := sign_of("drops", lines):
+            what = " ".join(dropped.split())
+            findings.add("outward", f"{what}: it deletes a database that may be on another machine")
     if is_in("installers", program) and {"install", "i", "add"} & {*bare[:2]}:
         check_runner(findings, bare)
-    for before, word in pairs:
-        option, _, value = word.partition("=")
-        if before in options["indexes"] and is_in("installers", program):
-            option, value = before, word
-        variable = program == "=" and sign_of("index_variable", option)
-        if value and (variable or option in options["indexes"]):
-            check_address(findings, value, index=True)
+    for sign in ("index", "short_index") if is_in("installers", program) else ("index",):
+        for match in _signs(sign).finditer(lines):
+            check_address(findings, match[1], index=True)
 
 
 def check_runner(findings: Findings, words: Sequence[str]) -> None:
@@ -128,9 +118,8 @@ def check_runner(findings: Findings, words: Sequence[str]) -> None:
 def check_address(findings: Findings, address: str, *, index: bool = False) -> None:
     """Ask about an address unless it is one of this machine, or with *index*, of a default package index."""
     if index:
-        host = re.sub(r"^\w*:?//|[/:].*$", "", address)
-        _, name, domain = ["", "", *host.split(".")][-3:]
-        if name not in table()["default_indexes"].get(domain, ()) and not _is_local(address):
+        host = re.sub(r"^\w*:?//|[/:?#\\].*$", "", address)
+        if not sign_of("default_index", host) and not _is_local(address):
             findings.add("outward", f"packages from {shown(host)} are not those of the default index")
     elif not _is_local(address if re.search("://|^/", address) else f"x://{address}"):
         findings.add("outward", "it connects to another machine")
@@ -143,14 +132,14 @@ def _publishes(program: str, bare: Sequence[str], words: Sequence[str]) -> str:
         chosen = bare[: 1 if program == "kubectl" else 3]
         reads = any({word, word.split("-")[0]} & cloud["verbs"] for word in chosen)
         return "" if reads else " ".join(bare[:2])
-    named = table()["subcommands"].get(base_name(program), frozenset())
+    named = table()["subcommands"].get(program, frozenset())
     option = next((word for word in words if word[:2] == "--" and word in named), "")
     if option or (bare and bare[0] in cloud["harmless"] - named):
         return option
-    targets = is_in("targets", program)
-    for place, word in enumerate(bare if targets else bare[:3]):
+    named |= frozenset() if is_listed(program) else cloud["pushing"]
+    for word in bare if is_in("targets", program) else bare[:3]:
         first, *rest = re.split(r"[:_/-]", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower())
-        script = is_in("scripts", program) and first in cloud["publishing"] and (targets or place < 2)
+        script = is_in("scripts", program) and first in cloud["publishing"]
         if word in named or (script and not cloud["checks"] & set(rest)):
             return word
     return ""
@@ -171,7 +160,8 @@ def _is_local(word: str) -> bool:
 @cache
 def _programs() -> re.Pattern[str]:
     """Return a pattern for a program that reaches other machines with whatever arguments it has."""
-    names = "|".join(re.escape(name) for names in table()["outward"].values() for name in sorted(names))
+    named = [*table()["outward"].values(), table()["groups"]["connects"]]
+    names = "|".join(re.escape(name) for names in named for name in sorted(names))
     return re.compile(rf"(?:^|[;&|(`'\"\n>]|\b(?:then|do|else)\s)\s*(?:{names})\s+[\w'\"$-]")
 
 
@@ -184,16 +174,15 @@ def mentioned(text: str) -> str:
     if match := _programs().search(plain):
         return match[0].strip(" ;&|(`'\"\n")
     tokens = set(re.findall(r"[\w.@:-]+", re.sub(r"['\"]", "", plain))) | set(re.findall(r"\w[\w-]*", plain))
-    if decoded := sign_of("decodes", plain):
-        return decoded
-    for program, named in table()["subcommands"].items():
-        if program in tokens and (found := tokens & named):
-            return f"{program} {min(found)}"
-    publishes = {word for word in tokens if re.split(r"[:_-]", word)[0] in table()["cloud"]["publishing"]}
-    for group, words in (("groups", publishes), ("cloud", tokens & table()["cloud"]["changes"])):
-        programs = table()[group]["scripts" if group == "groups" else "programs"] & tokens
-        if programs and words:
-            return f"{min(programs)} {min(words)}"
+    if found := sign_of("decodes", plain) or sign_of("drops", plain):
+        return found
+    cloud = table()["cloud"]
+    publishes = frozenset(word for word in tokens if re.split(r"[:_-]", word)[0] in cloud["publishing"])
+    pairs = [(frozenset([program]), named) for program, named in table()["subcommands"].items()]
+    pairs += [(table()["groups"]["scripts"], publishes), (cloud["programs"], cloud["changes"])]
+    for programs, words in pairs:
+        if programs & tokens and words & tokens:
+            return f"{min(programs & tokens)} {min(words & tokens)}"
     return ""
 
 

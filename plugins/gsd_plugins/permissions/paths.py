@@ -90,7 +90,8 @@ class Paths:
     def check_read(self, word: str) -> Objection:
         """Return the objection to reading the path that a word names, if any.
 
-        Only existing files count: many words are not paths at all.
+        Many words are no paths at all. So one that does not exist counts only if it leads out of the folder,
+        or is absolute and its first folder exists, which that of an address, ``/api/users``, does not.
         """
         if STAR in word and any(_may_be(".env", part) for part in word.split("/")):
             return Deny(reason=f"{shown(word)} may match files with secrets")
@@ -98,35 +99,26 @@ class Paths:
         if not prefix or not (self.folder or prefix.startswith("/")):
             return None
         objection = self.check_read_path(prefix)
-        path = Path(self.folder or self.tree, prefix)
+        path, first = Path(self.folder or self.tree, prefix), "/" + prefix[1:].partition("/")[0]
         is_secret = isinstance(objection, Deny) and (prefix[0] == "/" or path.name[:1] == ".")
-        return objection if is_secret or os.path.lexists(path) else None
+        leads_out = re.match(r"\.\.|[^/].*/\.\./", prefix) or (prefix[0] == "/" and os.path.isdir(first))  # noqa: PTH112
+        return objection if is_secret or leads_out or os.path.lexists(path) else None
 
     def check_argument(self, word: str) -> Objection:
-        """Return the objection to a program's use of the path that a word may be, to read or to write.
-
-        A path that does not exist may be an address, ``/api/users``, unless its first folder exists.
-        """
+        """Return the objection to a program's use of the path that a word may be, to read or to write."""
         text = re.sub(r"^-{1,2}[\w.-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
         if "://" in text or (text.startswith("-") and "/" not in text):
             return None
         if name := self.protected_name(text):
             return Deny(reason=f"agents may not change {name}")
-        prefix = _known_prefix(text)
-        if re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text):
-            return self.check_write(text)
-        objection = self.check_read(text)
-        begins = "/" + prefix[1:].partition("/")[0]
-        if re.match(r"\.\.|[^/].*/\.\./", prefix) or (prefix[:1] == "/" and os.path.isdir(begins)):  # noqa: PTH112
-            return objection or self.check_read_path(prefix)
-        return objection
+        is_new = re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text)
+        return self.check_write(text) if is_new else self.check_read(text)
 
     def check_read_path(self, path: str) -> Objection:
         """Return the objection to reading *path*, if any."""
         listed, (given, real) = table()["places"], self.places(path)
         for place in (given, real):
-            below = {fold_name(str(PurePath(*place.parts[i:]))) for i in range(len(place.parts))}
-            secret = any(f"{part}/".startswith(f"{each}/") for part in below for each in listed["secret"])
+            secret = any(f"/{each}/" in f"{fold_name(str(place))}/" for each in listed["secret"])
             if (
                 is_secret_name(place.name)
                 or (secret and not place.is_relative_to(self.tree))
@@ -134,10 +126,8 @@ class Paths:
             ):
                 return Deny(reason=f"{path} usually contains secrets")
         folders = [sys.prefix, sys.base_prefix, *listed["system"], *listed["libraries"]]
-        library = any(real.is_relative_to(self.home / folder) for folder in folders)
-        if (library and not real.is_relative_to("/dev/shm")) or "tool-results" in real.parts:
-            return None
-        allowed = real.is_relative_to(self.tree) or real in self.scratch or self.is_scratch(real)
+        allowed = any(real.is_relative_to(self.home / folder) for folder in [str(self.tree), *folders])
+        allowed = allowed or "tool-results" in real.parts or real in self.scratch or self.is_scratch(real)
         return None if allowed else Ask(reason=f"{path} is outside the project")
 
     def protected_name(self, word: str) -> str:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,7 +19,7 @@ import attrs
 from .checks import check_command, output_of
 from .effects import Findings, check_address, check_outward, unescaped
 from .paths import STAR, UNKNOWN, Paths, known
-from .table import entry_of, table
+from .table import base_name, entry_of, table
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -86,22 +85,12 @@ class Shell:
     def walk(self, node: Node, stdin: str) -> str:
         """Check the commands of a syntax node; return what they print, or of a redirection, the input."""
         match node.type:
-            case "command":
+            case "command" | "redirected_statement":
                 return self._command(node, stdin)
             case "pipeline":
                 for child in node.named_children:
                     stdin = self.subshell().walk(child, stdin)
                 return stdin
-            case "redirected_statement":
-                body = node.child_by_field_name("body")
-                more: list[Node] = []
-                for redirect in [child for child in node.named_children if child != body]:
-                    # The parser counts words behind `< file` as further files; they are arguments.
-                    more += redirect.children_by_field_name("destination")[1:]
-                    stdin = self.walk(redirect, "") or stdin
-                if body and body.type == "command":
-                    return self._command(body, stdin, more)
-                return self.walk(body, stdin) if body else ""
             case "subshell":
                 return self.subshell()._sequence(node, stdin)
             case "for_statement" if body := node.child_by_field_name("body"):
@@ -131,7 +120,7 @@ class Shell:
                 # The end of a list such as `test … && cd x`, or of a branch, may not run: after it, the
                 # folder may be the one before.
                 if self.paths.folder != before and text_of(node)[:2] not in ("cd", "mk"):
-                    self._enter(None)
+                    self.paths = attrs.evolve(self.paths, folder=None)
                 return output
         return UNKNOWN
 
@@ -163,16 +152,25 @@ class Shell:
             self.run_text(value)
         check_outward(self.findings, "=", [f"{name}={value}"])
 
-    def _command(self, node: Node, stdin: str, more: Sequence[Node] = ()) -> str:
-        name, arguments = node.child_by_field_name("name"), node.children_by_field_name("argument")
-        words = [word for child in [name, *arguments, *more] if child for word in self._expand(child)]
-        for child in node.named_children:
-            if child.type == "variable_assignment":
-                self.assign(self._expand_text(child), kept=not words)
-            elif child.type in ("subshell", "ERROR"):
+    def _command(self, node: Node, stdin: str) -> str:
+        """Check a command, or another statement with redirections."""
+        body = node.child_by_field_name("body")
+        command = body if body and body.type == "command" else node
+        parts = command.children_by_field_name("name") + command.children_by_field_name("argument")
+        children = command.named_children + (node.named_children if command != node else [])
+        for child in children:
+            if child.type in ("subshell", "ERROR"):
                 self.walk(child, "")
             elif child.type.endswith("_redirect"):
+                # The parser counts words behind `< file` as further files; they are arguments.
+                parts += child.children_by_field_name("destination")[1:]
                 stdin = self.walk(child, "") or stdin
+        if body and command == node:
+            return self.walk(body, stdin)
+        words = [word for part in parts for word in self._expand(part)]
+        for child in children:
+            if child.type == "variable_assignment":
+                self.assign(self._expand_text(child), kept=not words)
         while not node.next_sibling and node.parent and node.parent.type == "list":
             node = node.parent
         guarded = node.next_sibling is not None and node.next_sibling.type == "&&"
@@ -194,30 +192,30 @@ class Shell:
         if ((first and not base) or not known(first) or STAR in base) and not entry_of("kinds", base):
             self.findings.add("hidden", "the program is known only at run time: write it out")
             return UNKNOWN
-        name = base.lower().removesuffix(".exe")
+        name = base_name(base.lower().removesuffix(".exe"))
+        if first not in self.functions:
+            check_command(self, first, name, arguments, stdin, installs=installs)
         if name in ("cd", "pushd", "popd"):
-            given = [word for word in arguments if word == "-" or not word.startswith("-")]
-            target, where = [*given, str(self.paths.home)][0], None
-            if known(target) and STAR not in target and target != "-" and name != "popd":
-                # An agent's shell may keep the folder for its next command, which is then checked as if it
-                # ran in the project's root.
-                if protected := self.paths.protected_name(target):
-                    self.findings.add("deny", f"agents may not change into {protected}")
-                if self.paths.folder or target.startswith("/"):
-                    where = self.paths.places(target)[1]
-                    self.findings.object(self.paths.check_read_path(target))
-            # Without the folder, the command fails and the shell stays where it is.
-            self._enter(where if where and (guarded or where.is_dir()) else None)
+            self._change_folder(name, arguments, guarded=guarded)
         elif name in ("read", "mapfile", "readarray"):
             line = stdin if stdin and "\n" not in stdin.strip("\n") else UNKNOWN
             self.variables |= dict.fromkeys(arguments, line)
-        elif first not in self.functions:
-            check_command(self, first, name, arguments, stdin, installs=installs)
         return output_of(self, name, arguments, stdin)
 
-    def _enter(self, folder: Path | None) -> None:
-        """Continue in a folder; ``None`` if it is known only at run time."""
-        self.paths = attrs.evolve(self.paths, folder=folder)
+    def _change_folder(self, name: str, words: list[str], *, guarded: bool) -> None:
+        """Continue where ``cd`` leads, or in a folder that is known only at run time."""
+        paths = self.paths
+        target = next((word for word in words if word == "-" or word[:1] != "-"), str(paths.home))
+        # An agent's shell may keep the folder for its next command, which is then checked as if it ran in the
+        # project's root.
+        if protected := paths.protected_name(target):
+            self.findings.add("deny", f"agents may not change into {protected}")
+        is_plain = known(target) and STAR not in target and target != "-" and name != "popd"
+        where = paths.places(target)[1] if is_plain and (paths.folder or target[:1] == "/") else None
+        if where:
+            self.findings.object(paths.check_read_path(target))
+        # Without the folder, the command fails and the shell stays where it is.
+        self.paths = attrs.evolve(paths, folder=where if where and (guarded or where.is_dir()) else None)
 
     # Words
 

@@ -55,7 +55,7 @@ def entry_of(section: str, program: str) -> str:
 def is_listed(program: str) -> bool:
     """Whether a program is known to the policy at all."""
     named = any(entry_of(section, program) for section in EFFECTS)
-    return named or bool(entry_of("kinds", base_name(program))) or program in {"git", *table()["wrappers"]}
+    return named or bool(entry_of("kinds", program)) or program in {"git", *table()["wrappers"]}
 
 
 def is_in(group: str, program: str) -> bool:
