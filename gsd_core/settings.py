@@ -152,7 +152,9 @@ class RunSettings:
     workflow: Literal["native", "commands"] = setting(
         "native", flag="--workflow", help="who does the steps: native, or commands (your own GSD commands)"
     )
-    workspace: tuple[str, ...] = setting(("inplace",))
+    workspace: tuple[str, ...] = setting(
+        ("inplace",), flag="--workspace", help="where plans are executed: inplace, or worktree"
+    )
     session_host: tuple[str, ...] = setting(("sessions",), harmless=True)
     sandbox: Literal["auto", "required", "off"] = setting(
         "auto",

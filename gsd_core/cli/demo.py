@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 IDEA = "greeter.md"
 
 
-@gsd_command("demo", "gsd demo", "gsd demo my-demo --yes")
+@gsd_command("demo", "gsd demo", "gsd demo my-demo --yes", "gsd demo --parallel")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="take the recommended answer instead of asking")
-def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
+@click.option("--parallel", is_flag=True, help="show one phase of six plans, which are executed side by side")
+def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) -> None:
     """Try gsd in a new folder, without an account: a rehearsal with a scripted model.
 
     It builds a small program from an example idea, in DIR or in a new temporary folder, with a question, a
@@ -60,7 +61,11 @@ def command(ctx: click.Context, folder: Path | None, yes: bool) -> None:
         for part in wrapped(line, sys.stdout, " " * 12 if line.startswith(" ") else ""):
             print_line(part)
     print_line()
-    code = _rehearse(ctx, root, yes=yes)
+    given_options = ["--yes"] if yes else []
+    if parallel:
+        given_options += ["--workspace", "worktree", "--depth", "comprehensive"]
+        given_options += ["--script", str(rehearsal.PARALLEL)]
+    code = _rehearse(ctx, root, given_options)
     if code:
         print_line()
         print_line(f"The demo has not finished. It is in {root}; remove it with:")
@@ -90,12 +95,12 @@ def _new_project(given: Path | None, idea: str) -> Path:
     return root
 
 
-def _rehearse(ctx: click.Context, root: Path, *, yes: bool) -> int:
-    """Run the rehearsal as ``gsd run`` would, and return its exit code."""
+def _rehearse(ctx: click.Context, root: Path, options: Sequence[str]) -> int:
+    """Run the rehearsal as ``gsd run`` with *options* would, and return its exit code."""
     from .project import REHEARSAL_AGENTS
     from .run import command as run
 
-    arguments = [str(root / IDEA), "--agent", *REHEARSAL_AGENTS, *(["--yes"] if yes else [])]
+    arguments = [str(root / IDEA), "--agent", *REHEARSAL_AGENTS, *options]
     with run.make_context("run", arguments, parent=ctx.find_root()) as inner:
         try:
             run.invoke(inner)

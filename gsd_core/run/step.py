@@ -108,6 +108,8 @@ from .workspace import Workspace
 MAX_FILES = 20_000
 """How many of the project's tracked files a request lists."""
 
+IN_PLACE = "inplace"
+"""The workspace for the steps that no other one is for."""
 SHORTEST_WAIT = timedelta(milliseconds=10)
 MAX_WHY = 400
 """The length of the reason for a wait, in characters: it is shown on one line."""
@@ -334,7 +336,10 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
     """Enter the folder that the step works in; its plugin is to blame if it is not one."""
     kind = cast("type[AbstractAsyncContextManager[Path]]", AbstractAsyncContextManager)
     async with inactivity_of(run.hooks, gsd_workspace, run.limits.hard).running():
-        outcome = await run.hooks.pick(gsd_workspace, run.settings.workspace, kind, step)
+        # What is said for plans need not be said for all other steps.
+        last = [name for name in run.hooks.plugins_of(gsd_workspace) if name == IN_PLACE]
+        names = tuple(dict.fromkeys([*run.settings.workspace, *last]))
+        outcome = await run.hooks.pick(gsd_workspace, names, kind, step)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no workspace for {step.id!r}: {', '.join(run.settings.workspace)} declined")
     context = PluginContext(

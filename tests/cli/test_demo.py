@@ -10,7 +10,7 @@ import pytest
 
 from gsd_plugins.rehearsal import example_idea
 from tests.cli.bench import call
-from tests.e2e.project import Project
+from tests.e2e.project import Project, defects
 from tests.run.harness import git
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -81,3 +81,18 @@ def test_the_demo_builds_what_it_says_in_its_own_repository_and_tells_what_is_re
         assert git(project.root, "rev-parse", "HEAD") == before
     assert not (project.root / ".git" / "gsd").exists()
     assert call("demo", folder).exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_parallel_demo_shows_plans_side_by_side_and_a_conflict_that_is_merged(tmp_path: Path) -> None:
+    project = Project(tmp_path / "base")
+    project.base.mkdir()
+    project.environment = {"GSD_REHEARSAL_CLI": "false"}
+    ran = project.gsd("demo", "--parallel", "--yes", str(project.root))
+
+    assert ran.exit == 0, ran.out + ran.err
+    assert "1/execute/01-04 does not fit to what others did meanwhile: both changed NOTES.md" in ran.err
+    kinds = [(fact.kind, fact.step) for fact in project.facts("attempt.started", "step.completed")]
+    side_by_side = kinds[kinds.index(("attempt.started", "1/execute/01-02")) :][:3]
+    assert side_by_side == [("attempt.started", f"1/execute/01-0{number}") for number in (2, 3, 4)]
+    assert list(defects(project)) == []

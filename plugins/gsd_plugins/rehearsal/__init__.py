@@ -42,6 +42,9 @@ from .scenario_file import ScenarioFile, read_scenario
 if TYPE_CHECKING:
     from .server import RehearsalServer
 
+PARALLEL = Path(__file__).parent / "templates" / "parallel.toml"
+"""The scenario file of ``gsd demo --parallel``."""
+
 _log = logging.getLogger(__name__)
 SCRIPTED = "this was a rehearsal: the model's answers came from a script"
 NOT_THE_IDEA = f"{SCRIPTED}, and the code does not do what the idea says"
@@ -107,6 +110,7 @@ class RehearsalSettings:
             question=said.question,
             gap=said.gap,
             tdd=self.file is not None and self.file.tdd,
+            wide=self.file is not None and self.file.wide,
             overloaded=self.overloaded and self.file is None,
         )
 

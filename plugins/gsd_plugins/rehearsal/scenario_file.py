@@ -35,6 +35,9 @@ class ScenarioFile:
     question: bool = key("whether the first plan asks how greetings end", False)
     gap: bool = key("whether README.md lacks its usage; the first gap round adds it", False)
     tdd: bool = key("whether the parsing of guests is a test-driven plan", False)
+    wide: bool = key(
+        "whether the first phase has six plans, four of which can be executed side by side", False
+    )
     rules: tuple[Rule, ...] = ()
 
     def __attrs_post_init__(self) -> None:
