@@ -84,16 +84,18 @@ def test_the_demo_builds_what_it_says_in_its_own_repository_and_tells_what_is_re
 
 
 @pytest.mark.slow
-def test_a_parallel_demo_shows_plans_side_by_side_and_a_conflict_that_is_merged(tmp_path: Path) -> None:
+def test_a_parallel_demo_executes_plans_side_by_side_and_has_the_work_of_all(tmp_path: Path) -> None:
     project = Project(tmp_path / "base")
     project.base.mkdir()
     project.environment = {"GSD_REHEARSAL_CLI": "false"}
     ran = project.gsd("demo", "--parallel", "--yes", str(project.root))
 
     assert ran.exit == 0, ran.out + ran.err
-    assert "1/execute/01-04 does not fit to what others did meanwhile: both changed NOTES.md" in ran.err
     kinds = [(fact.kind, fact.step) for fact in project.facts("attempt.started", "step.completed")]
     first = kinds.index(("step.completed", "1/execute/01-01")) + 1
     expected = {("attempt.started", f"1/execute/01-0{number}") for number in (2, 3, 4)}
     assert {*kinds[first : first + 3]} == expected
-    assert list(defects(project)) == []
+    assert list(defects(project)) == ["not clean: ?? greeter.md\n"]  # the idea is the user's
+    assert len(git(project.root, "worktree", "list").splitlines()) == 1
+    # Whether there was a conflict depends on how fast each was.
+    assert (project.root / "NOTES.md").read_text().count("is there") == 2
