@@ -130,6 +130,29 @@ def test_printed_commands_name_the_program_as_it_was_called(
 
 
 @pytest.mark.slow
+def test_ctrl_c_while_the_end_of_a_run_is_read_says_what_was_left_and_how_to_continue(
+    tmp_path: Path, idea: Path
+) -> None:
+    root = tmp_path / "new"
+    program = (
+        "import gsd_core.cli.launch as launch, gsd_core.cli as cli, signal, sys\n"
+        "launch.show_end = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
+        "cli.main()"
+    )
+    command = [sys.executable, "-c", program, "run", str(idea), "-C", str(root), *FAKE, "--yes"]
+    environment = os.environ | SMALL | {"PYTHONPATH": f"{HOME}:{HOME / 'plugins'}"}
+    for more in ((), ("--output-format", "json")):
+        ended = subprocess.run(
+            [*command, *more], capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+        *_, about, left, how = ended.stderr.splitlines()
+        assert (ended.returncode, about) == (130, "interrupted")
+        assert left.startswith("ended at once; finished tasks are committed")
+        assert how == f"continue with: gsd -C {root} -p gsd_plugins.rehearsal.fake resume"
+    assert json.loads(ended.stdout)["error"]["hint"] == f"{left}\n{how}"
+
+
+@pytest.mark.slow
 def test_stream_json_is_nothing_but_events(tmp_path: Path, idea: Path) -> None:
     done = _gsd("run", idea, "-C", tmp_path / "new", *FAKE, "--yes", "--output-format", "stream-json")
 

@@ -217,7 +217,7 @@ export class Hub {
     );
     if (!done) return false;
     this.given.set(question, { title, words: done.answer.words });
-    if (!this.wasReplaced(question)) this.notify("info", `${title}: answered`, "", question);
+    if (!this.wasReplaced(question)) this.notify("info", `Answered: ${title}`, "", question);
     return true;
   }
 
