@@ -138,7 +138,7 @@ SCHEMAS: Mapping[str, Schema] = {
         commit=null(TEXT),
     ),
     "stop": either(obj(asked=FLAG, pid=null(NUMBER)), obj(session=SESSION.schema)),
-    "ps": obj(sessions=arr(SESSION.schema)),
+    "ps": obj(sessions=arr(_with(SESSION.schema, obj(dollars=null(TEXT), host=TEXT)))),
     "questions": obj(run=null(TEXT), questions=arr(QUESTION.schema)),
     "answer": obj(question=TEXT, words=TEXT, taken_by=null(NUMBER), replaced=FLAG),
     "status": STATUS_PRINTED,
