@@ -287,7 +287,9 @@ def _has_no_project(request: RunRequest, last: LastRun) -> bool:
 
 def farewell(state: State, command: str) -> str:
     """Return what is left of a run that a second signal ends at once; *command* begins those to type."""
-    steps = [str(record.id) for record in state.steps.values() if record.status == "running"]
+    # Also one whose question is open, or whose attempt the first signal has ended.
+    over = ("completed", "failed", "skipped")
+    steps = [str(record.id) for record in state.steps.values() if record.status not in over]
     about = f"ended at once, in the middle of {', '.join(steps)}" if steps else "ended at once"
     # `gsd resume` would continue the lifecycle, and not what was asked for.
     how = "by repeating this command" if state.options.only_asked else f"with: {command} resume"
