@@ -63,7 +63,7 @@ def test_what_a_second_signal_prints_names_each_step_that_has_begun_and_not_ende
 
     about, how = farewell(State(steps=steps), "gsd -C demo").splitlines()
 
-    assert about.startswith("ended at once, in the middle of 1/verify, 2/plan; finished tasks are")
+    assert about.startswith("ended at once, in the middle of 1/execute/01-01, 2/plan; finished tasks are")
     assert how == "continue with: gsd -C demo resume"
 
 
