@@ -98,8 +98,12 @@ END["properties"] |= {
     "assumed": arr(ASSUMED.schema),
     "questions": arr(QUESTION.schema),
     "next": TEXTS,
+    "hint": TEXT,
+    "answers": {"type": "object", "additionalProperties": TEXT},
+    "results": TEXTS,
 }
-"""Not required: they are missing if the project cannot be read any more."""
+"""Not required: most are missing if the project cannot be read any more, the last two unless steps were
+asked for alone."""
 ERROR = obj(error=obj(kind=TEXT, message=TEXT, hint=TEXT), exit=NUMBER)
 DRY_RUN = obj(
     project=TEXT,

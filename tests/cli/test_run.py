@@ -98,6 +98,20 @@ def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
     assert end["assumed"]
     assert end["next"][0] == f"gsd -C {tmp_path / 'new'} report --open"
     assert end["cost"]["calls"] > 3
+    assert (end["hint"], "results" in end) == ("", False)
+
+
+@pytest.mark.slow
+def test_the_json_of_a_single_step_has_what_its_text_says(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    begun = _gsd("run", idea, "-C", root, *FAKE, "--yes", "--phases", "1")
+    step = ("verify", "1", "-C", root, *FAKE, "--yes")
+    text = _gsd(*step)
+    end = json.loads(_gsd(*step, "--output-format", "json").stdout)
+
+    assert (begun.returncode, text.returncode, end["exit"]) == (0, 0, 0)
+    assert end["results"]
+    assert text.stdout.splitlines()[:-1] == end["results"]
 
 
 @pytest.mark.slow
