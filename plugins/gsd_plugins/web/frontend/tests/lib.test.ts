@@ -184,6 +184,8 @@ describe("the summary of a session", () => {
     const earlier = session("s1", "r-1", null);
     expect(runSummary([earlier, later], earlier)).toBe(later.summary);
     expect(runSummary([earlier, later], later)).toBe(later.summary);
+    const queued = session("s3", "", { agent: "rehearsal" });
+    expect(runSummary([earlier, session("s2", "r-1", null), queued], earlier)).toBe(queued.summary);
   });
 
   it("is unknown if the project has got another run since", () => {

@@ -23,8 +23,10 @@ export function useSession(id: string): Session | undefined {
 
 /** What is known about the run of a session. The last session of a project speaks for all that worked on the same run. */
 export function runSummary(sessions: readonly Session[], session: Session): Summary | null {
-  const last = sessions.findLast((one) => one.project === session.project);
-  return session.summary ?? (last?.run && last.run === session.run ? (last.summary ?? null) : null);
+  const own = sessions.filter((one) => one.project === session.project);
+  // One that has just been started has no run yet.
+  const isSame = session.run !== "" && own.findLast((one) => one.run)?.run === session.run;
+  return session.summary ?? (isSame ? (own.at(-1)?.summary ?? null) : null);
 }
 
 export function isEnded(session: Session): boolean {
