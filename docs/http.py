@@ -41,7 +41,7 @@ It sends no CORS headers.
 | status | code | when |
 |---|---|---|
 | 400 | `invalid` | body, parameter or answer is invalid |
-| 401 | `unauthorized` | the token is missing or wrong (it changes with each start of the server) |
+| 401 | `unauthorized` | the token is missing or wrong (without `--keep-token`, it changes with each start of the server) |
 | 403 | `forbidden` | wrong origin, or the token may only read |
 | 404 | `not_found` | |
 | 405 | `method_not_allowed` | |

@@ -194,6 +194,20 @@ OWN_FILES: dict[str, tuple[str, str]] = {
         "the run",
     ),
     "<git dir>/gsd/removed/": ("the folders of removed phases", "`gsd phase remove`"),
+    "<git dir>/gsd/edit.json": (
+        "what a command that does one thing is about to do, as `asked.json` and `request.json`; "
+        "see [recovery](../explanation/recovery.md#commands-that-do-one-thing)",
+        "that command",
+    ),
+    "<git dir>/gsd/report.html": ("the last report", "`gsd report`"),
+    "<git dir>/gsd/rehearsal": ("which files a rehearsal made", "a rehearsal"),
+    "~/.config/gsd/config.toml": ("your own settings", "you, `gsd settings set --user`"),
+    "~/.local/state/gsd/": (
+        "the state folder: what you trust, which journals are yours, your sessions and their output, the "
+        "tokens of `gsd serve`, work trees; `GSD_STATE_DIR` moves it",
+        "all commands",
+    ),
+    "~/.cache/gsd/homes/": ("a private home of each project, for confined processes", "the run"),
     "refs/gsd/recover/NAME": ("changes that were saved before something replaced them", "the run"),
 }
 """Other files of a project."""

@@ -96,17 +96,14 @@ PLUGIN_COMMANDS: Mapping[str, str] = {
 """The subcommands of built-in plugins, under "Sessions" in ``gsd --help``, which does not load plugins."""
 
 OTHER_NAMES: Mapping[str, str] = {
-    "init": "run IDEA",
-    "new": "run IDEA",
-    "start": "run IDEA",
+    **dict.fromkeys(("init", "new", "start"), "run IDEA"),
+    **dict.fromkeys(("kill", "cancel", "abort"), "stop"),
+    **dict.fromkeys(("login", "auth", "setup"), "doctor"),
+    **dict.fromkeys(("dashboard", "web", "ui"), "serve"),
+    **dict.fromkeys(("session", "sessions", "ls"), "ps"),
+    **dict.fromkeys(("remove", "delete"), "rm"),
     "continue": "resume",
-    "kill": "stop",
     "config": "settings",
-    "login": "doctor",
-    "dashboard": "serve",
-    "web": "serve",
-    "session": "ps",
-    "sessions": "ps",
 }
 """Names that other tools have for a command, and what to type here."""
 

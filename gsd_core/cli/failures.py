@@ -38,9 +38,10 @@ def report_failure(
             # The reader of our output, such as `head`, is gone. That is not an error.
             return ExitCode.OK
         case click.Abort() | KeyboardInterrupt():
+            how = "\n".join(getattr(error.__cause__ or error, "__notes__", ()))
             with suppress(OSError):
-                click.echo("interrupted", err=True)
-            failure = _Failure(kind="Interrupted", code=ExitCode.INTERRUPTED, message="interrupted")
+                click.echo(f"interrupted\n{how}".strip(), err=True)
+            failure = _Failure(kind="Interrupted", code=ExitCode.INTERRUPTED, message="interrupted", hint=how)
         case click.exceptions.NoArgsIsHelpError():
             click.echo(error.format_message(), err=as_json)
             about = f"{error.ctx.command_path} needs a command" if error.ctx else "a command is missing"

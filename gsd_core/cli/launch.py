@@ -41,7 +41,7 @@ from gsd_core.run.next_milestone import closes_first, milestone_to_start
 from gsd_core.run.preflight import check_idea, check_phases, kept_idea, load_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
-from gsd_core.run.start import run_project
+from gsd_core.run.start import farewell, run_project
 from gsd_core.sanitize import one_line, register_secrets
 from gsd_core.settings import (
     COMMAND_LINE,
@@ -239,17 +239,23 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
                 not_yet=options.not_yet,
                 as_json=options.output != "text",
             )
-    with background_output():
-        with _warnings_on_stderr():
-            end = asyncio.run(run_project(request))
-        show_end(
-            end,
-            options.global_options,
-            budget=value_of(settings, "--max-budget-usd"),
-            asked=options.asked,
-            output=options.output,
-            in_full=options.verbosity >= 0,
-        )
+    try:
+        with background_output():
+            with _warnings_on_stderr():
+                end = asyncio.run(run_project(request))
+            show_end(
+                end,
+                options.global_options,
+                budget=value_of(settings, "--max-budget-usd"),
+                asked=options.asked,
+                output=options.output,
+                in_full=options.verbosity >= 0,
+            )
+    except KeyboardInterrupt as error:
+        # A second signal when the run that the first one ended no longer listens, and has not said its end.
+        if (ended := load(options.global_options).state).run:
+            error.add_note(farewell(ended, request.info.command))
+        raise
     # The exit code says how the run ended, also where its output cannot be written.
     finish_output(0)
     if options.asked and end.outcome in ("done", "gaps"):

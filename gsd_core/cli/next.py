@@ -43,7 +43,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     project = load(options)
     root = planned_root(options, run=project.state.run)
     name, _ = choose_workstream(root, workstream)
-    warn(notes_of(root, name))
+    warn(notes_of(options, name))
     found = interrupted(root, base_command(options))
     if found is None:
         planning, found = find_next(ctx, project, base_command(options), name)

@@ -41,7 +41,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     project = load(options)
     root = planned_root(options, run=project.state.run)
     name, folder = choose_workstream(root, workstream)
-    warn(notes_of(root, name))
+    warn(notes_of(options, name))
     planning, due = find_next(ctx, project, base_command(options), name)
     order = asyncio.run(Git(root).order(f"{folder}/phases")) if planning.phases else {}
     found = progress_of(survey(root, folder), planning, order, pending_todos(root), due)

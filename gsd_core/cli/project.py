@@ -28,6 +28,7 @@ from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
 from gsd_core.views.status import Holder, open_questions
 
+from .commands import with_global_options
 from .global_options import GlobalOptions
 
 JOURNAL = "journal.db"
@@ -234,7 +235,7 @@ def refuse_agents_at(root: Path, what: str) -> Holder | None:
     return holder
 
 
-def notes_of(root: Path, workstream: str = "") -> list[str]:
+def notes_of(options: GlobalOptions, workstream: str = "") -> list[str]:
     """Return what other tools left in the project that its user should know before work continues.
 
     *workstream* is the one that the command reads; by default the active one.
@@ -243,6 +244,7 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
     from gsd_core.planning.survey import survey
     from gsd_core.planning.workstreams import active_workstream, planning_folder
 
+    root = project_root(options)
     notes: list[str] = []
     with suppress(PlanningError):
         # A roadmap that cannot be read is reported by whatever needs it.
@@ -259,4 +261,5 @@ def notes_of(root: Path, workstream: str = "") -> list[str]:
         said += [("noted", handoff.notes), ("to do next", handoff.next_action)]
         notes += [f"{label}: {first_line(text, MAX_NOTE)}" for label, text in said if text]
         notes += handoff.flaws
-    return notes
+    # What `gsd pause` has written names the next command as it is typed anywhere.
+    return [with_global_options(note, options) for note in notes]

@@ -26,7 +26,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     'gsd pause' or of GSD's pause-work is shown, and the next plan or execution gets it as context.
     """
     from .output import warn
-    from .project import notes_of, project_root
+    from .project import notes_of
 
-    warn(notes_of(project_root(global_options_of(ctx))))
+    warn(notes_of(global_options_of(ctx)))
     start(ctx, given, resume=True)

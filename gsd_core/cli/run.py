@@ -88,18 +88,15 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
     reached or gsd is killed, because what a turn uses is known only when it is over; with an agent that
     reports nothing before its call ends, that is the whole call.
     """
-    if idea is None and is_at_terminal() and not _typed(ctx):
+    typed = [name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    # Whoever types an option wants to be asked for none.
+    if idea is None and is_at_terminal() and not typed:
         from .guide import has_project, lead_on
 
         if not has_project(global_options_of(ctx)):
             lead_on(ctx)
             return
     start(ctx, given, idea=idea)
-
-
-def _typed(ctx: click.Context) -> bool:
-    """Whether the command line has any option of the command: then nobody wants to be asked for one."""
-    return any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params)
 
 
 def start(

@@ -73,35 +73,34 @@ def show_end(
     """
     if output == "stream-json":
         return  # its last event has said it
+    from gsd_core.run.notes import with_notes
+
     answers = _answers(options, end, asked)
     finished = read_finished(options) if in_full or output == "json" else None
+    results = _results(options, end, asked)
+    hint = with_global_options(_hint(end, finished, asked), options)
     if output == "json":
-        print_json(_end_json(end, finished, options, budget) | ({"answers": answers} if asked else {}))
+        data = _end_json(end, finished, options, budget) | {"hint": hint}
+        print_json(data | ({"answers": answers, "results": results} if asked else {}))
         return
     has_answer = any(StepId.parse(step).kind == EXEC for step in asked)
     if isinstance(sys.stderr, BackgroundStream):
         sys.stderr.drain(DRAIN_SECONDS)  # both may be one terminal
-    lines = _results(options, end, asked)
     # A step that was asked for alone has only questions to add.
     if finished and in_full and (not asked or end.exit):
-        lines += _details(finished, end, options, budget)
-    for line in lines:
+        results += _details(finished, end, options, budget)
+    for line in results:
         click.echo(line, err=has_answer)
     if has_answer and end.exit == 0:
         click.echo("\n".join(answers.values()))
     cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
-    reason = with_global_options(_reason(end), options)
+    reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
+    reason = with_global_options(reason, options)
     print_labeled(
         end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=has_answer
     )
-    if hint := _hint(end, finished, asked):
-        print_labeled("hint", with_global_options(hint, options), err=has_answer)
-
-
-def _reason(end: RunEnd) -> str:
-    from gsd_core.run.notes import with_notes
-
-    return one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
+    if hint:
+        print_labeled("hint", hint, err=has_answer)
 
 
 def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> str:

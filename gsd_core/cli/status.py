@@ -46,7 +46,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     options = global_options_of(ctx)
     project = load(options)
     name, _ = choose_workstream(project.root, workstream)
-    warn(notes_of(project.root, name))
+    warn(notes_of(options, name))
     streams = _workstreams(project.root, only=workstream.strip(), active=name)
     status, due = _current(ctx, project, options)
     if as_json:

@@ -64,35 +64,27 @@ def _written(root: Path, paths: Sequence[str]) -> Iterator[str]:
 def _summary(step: StepId, path: str, text: str) -> Iterator[str]:
     match step.kind:
         case kind if kind == DISCUSS and path.endswith("-CONTEXT.md"):
-            yield _decisions(text)
+            decisions = read_decisions(text)
+            assumed = sum(any(map(_ASSUMED.search, one.notes)) for one in decisions)
+            more = f", {assumed} of them assumed" if assumed else ""
+            yield f"decisions: {len(decisions)}{more}"
         case "debug" if path.startswith(".planning/debug/"):
-            yield from _cause(text)
+            resolution = _RESOLUTION.split(text)[-1]
+            found = {name: prose(value) for name, value in _CAUSE.findall(resolution)}
+            yield f"root cause: {found.get('root_cause') or 'not found'}"
+            if fix := found.get("fix"):
+                yield f"suggested fix: {fix}"
         case "audit" if path.endswith("-AUDIT.md"):
             yield from _audit(read_frontmatter(text, path=path))
         case kind if kind in (VERIFY, "quick") and path.endswith("-VERIFICATION.md"):
             yield _verdict(text, path)
         case kind if kind in (EXECUTE, "quick") and path.endswith("-SUMMARY.md"):
-            if found := _HEADLINE.search(text):
-                yield f"result: {prose(found[1])}"
+            if headline := _HEADLINE.search(text):
+                yield f"result: {prose(headline[1])}"
         case "survey" if path.endswith("/CONCERNS.md"):
             yield f"concerns: {counted(len(_ITEM.findall(text)), 'item')} listed in {path}"
         case _:
             pass
-
-
-def _decisions(text: str) -> str:
-    decisions = read_decisions(text)
-    assumed = sum(any(map(_ASSUMED.search, one.notes)) for one in decisions)
-    more = f", {assumed} of them assumed" if assumed else ""
-    return f"decisions: {len(decisions)}{more}"
-
-
-def _cause(text: str) -> Iterator[str]:
-    resolution = _RESOLUTION.split(text)[-1]
-    found = {name: prose(value) for name, value in _CAUSE.findall(resolution)}
-    yield f"root cause: {found.get('root_cause') or 'not found'}"
-    if fix := found.get("fix"):
-        yield f"suggested fix: {fix}"
 
 
 def _audit(head: Frontmatter) -> Iterator[str]:

@@ -38,7 +38,7 @@ from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import End
 from gsd_core.machine.facts import KIND_OF, Record
 from gsd_core.machine.ledger import CALL_KINDS, Ledger
-from gsd_core.machine.state import Options
+from gsd_core.machine.state import Options, State
 from gsd_core.model.event import Event
 from gsd_core.model.ids import INIT, StepId, new_run_id
 from gsd_core.model.notice import Notice
@@ -285,22 +285,22 @@ def _has_no_project(request: RunRequest, last: LastRun) -> bool:
     return bool(last.id) and not (state.idea or state.asked or begun)
 
 
-def _farewell(run: Run) -> str:
-    """Return what is left of a run that a second signal ends at once."""
-    steps = [str(record.id) for record in run.state.steps.values() if record.status == "running"]
+def farewell(state: State, command: str) -> str:
+    """Return what is left of a run that a second signal ends at once; *command* begins those to type."""
+    # Also one whose question is open, or whose attempt the first signal has ended.
+    over = ("completed", "failed", "skipped")
+    steps = [str(record.id) for record in state.steps.values() if record.status not in over]
     about = f"ended at once, in the middle of {', '.join(steps)}" if steps else "ended at once"
     # `gsd resume` would continue the lifecycle, and not what was asked for.
-    resume = f"continue with: {run.request.info.command} resume"
-    resume = "continue by repeating this command" if run.state.options.only_asked else resume
-    return (
-        f"{about}; finished tasks are committed, and what was changed since is still in the folder\n{resume}"
-    )
+    how = "by repeating this command" if state.options.only_asked else f"with: {command} resume"
+    kept = "finished tasks are committed, and what was changed since is still in the folder"
+    return f"{about}; {kept}\ncontinue {how}"
 
 
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
     """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
     watchdog = Watchdog(lambda blocked: _record_blocked(run, blocked))
-    with stopping(run.mark, lambda: _farewell(run)) as stopper, watchdog:
+    with stopping(run.mark, lambda: farewell(run.state, run.request.info.command)) as stopper, watchdog:
         try:
             return await _with_plugins(run, opening, stopper)
         except Fenced as exc:

@@ -98,8 +98,12 @@ END["properties"] |= {
     "assumed": arr(ASSUMED.schema),
     "questions": arr(QUESTION.schema),
     "next": TEXTS,
+    "hint": TEXT,
+    "answers": {"type": "object", "additionalProperties": TEXT},
+    "results": TEXTS,
 }
-"""Not required: they are missing if the project cannot be read any more."""
+"""Not required: most are missing if the project cannot be read any more, the last two unless steps were
+asked for alone."""
 ERROR = obj(error=obj(kind=TEXT, message=TEXT, hint=TEXT), exit=NUMBER)
 DRY_RUN = obj(
     project=TEXT,
@@ -138,7 +142,7 @@ SCHEMAS: Mapping[str, Schema] = {
         commit=null(TEXT),
     ),
     "stop": either(obj(asked=FLAG, pid=null(NUMBER)), obj(session=SESSION.schema)),
-    "ps": obj(sessions=arr(SESSION.schema)),
+    "ps": obj(sessions=arr(_with(SESSION.schema, obj(dollars=null(TEXT), host=TEXT)))),
     "questions": obj(run=null(TEXT), questions=arr(QUESTION.schema)),
     "answer": obj(question=TEXT, words=TEXT, taken_by=null(NUMBER), replaced=FLAG),
     "status": STATUS_PRINTED,

@@ -168,6 +168,10 @@ def test_an_unknown_command_is_an_error_with_a_suggestion() -> None:
         ("login", "doctor"),
         ("dashboard", "serve"),
         ("sessions", "ps"),
+        ("ls", "ps"),
+        ("cancel", "stop"),
+        ("setup", "doctor"),
+        ("remove", "rm"),
     ],
 )
 def test_the_name_that_another_tool_has_for_a_command_leads_to_ours(name: str, meant: str) -> None:

@@ -100,6 +100,15 @@ def test_a_pause_writes_what_is_due_and_commits_only_that(root: Path) -> None:
     assert again.notes == "the parser is slow"
 
 
+@pytest.mark.parametrize("command", ["status", "next", "progress"])
+def test_what_a_pause_left_to_do_works_as_it_is_printed(root: Path, command: str) -> None:
+    assert call("pause", "-C", root).exit_code == 0
+
+    noted = next(line for line in call(command, "-C", root).stderr.splitlines() if "to do next" in line)
+
+    assert noted.endswith(f"continue with: gsd -C {root} run --phases 1")
+
+
 @pytest.mark.parametrize("command", ["status", "next"])
 def test_what_gsds_own_tools_left_is_shown(root: Path, command: str) -> None:
     (root / ".planning/HANDOFF.json").write_text(json.dumps(UPSTREAM))

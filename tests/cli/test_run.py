@@ -98,6 +98,20 @@ def test_json_is_one_object_at_the_end(tmp_path: Path, idea: Path) -> None:
     assert end["assumed"]
     assert end["next"][0] == f"gsd -C {tmp_path / 'new'} report --open"
     assert end["cost"]["calls"] > 3
+    assert (end["hint"], "results" in end) == ("", False)
+
+
+@pytest.mark.slow
+def test_the_json_of_a_single_step_has_what_its_text_says(tmp_path: Path, idea: Path) -> None:
+    root = tmp_path / "new"
+    begun = _gsd("run", idea, "-C", root, *FAKE, "--yes", "--phases", "1")
+    step = ("verify", "1", "-C", root, *FAKE, "--yes")
+    text = _gsd(*step)
+    end = json.loads(_gsd(*step, "--output-format", "json").stdout)
+
+    assert (begun.returncode, text.returncode, end["exit"]) == (0, 0, 0)
+    assert end["results"]
+    assert text.stdout.splitlines()[:-1] == end["results"]
 
 
 @pytest.mark.slow
@@ -127,6 +141,29 @@ def test_printed_commands_name_the_program_as_it_was_called(
     assert f"gsd -C {tmp_path} run IDEA" in here.stdout + here.stderr
     assert str(program) not in here.stdout + here.stderr
     assert f"{program} -C {tmp_path} run IDEA" in elsewhere.stdout + elsewhere.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_end_of_a_run_is_read_says_what_was_left_and_how_to_continue(
+    tmp_path: Path, idea: Path
+) -> None:
+    root = tmp_path / "new"
+    program = (
+        "import gsd_core.cli.launch as launch, gsd_core.cli as cli, signal, sys\n"
+        "launch.show_end = lambda *_, **__: signal.raise_signal(signal.SIGINT)\n"
+        "cli.main()"
+    )
+    command = [sys.executable, "-c", program, "run", str(idea), "-C", str(root), *FAKE, "--yes"]
+    environment = os.environ | SMALL | {"PYTHONPATH": f"{HOME}:{HOME / 'plugins'}"}
+    for more in ((), ("--output-format", "json")):
+        ended = subprocess.run(
+            [*command, *more], capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+        *_, about, left, how = ended.stderr.splitlines()
+        assert (ended.returncode, about) == (130, "interrupted")
+        assert left.startswith("ended at once; finished tasks are committed")
+        assert how == f"continue with: gsd -C {root} -p gsd_plugins.rehearsal.fake resume"
+    assert json.loads(ended.stdout)["error"]["hint"] == f"{left}\n{how}"
 
 
 @pytest.mark.slow

@@ -8,6 +8,9 @@ import time
 
 import pytest
 
+from gsd_core.machine.state import State, StepRecord, StepStatus
+from gsd_core.model.ids import StepId
+from gsd_core.run.start import farewell
 from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, no_problems, plugin
 from tests.terminal.pseudo_terminal import on_a_terminal
 
@@ -48,6 +51,20 @@ def blocking(project: Project, hook: str, blocks: str = SLEEPS) -> tuple[str, ..
     return plugin(
         project, BLOCKING.format(hook=hook, parameters=parameters, end=end, reached=reached, blocks=blocks)
     )
+
+
+def test_what_a_second_signal_prints_names_each_step_that_has_begun_and_not_ended() -> None:
+    statuses: dict[str, StepStatus] = {
+        "1/plan": "completed",
+        "1/execute/01-01": "parked",
+        "2/plan": "waiting",
+    }
+    steps = {step: StepRecord(id=StepId.parse(step), status=status) for step, status in statuses.items()}
+
+    about, how = farewell(State(steps=steps), "gsd -C demo").splitlines()
+
+    assert about.startswith("ended at once, in the middle of 1/execute/01-01, 2/plan; finished tasks are")
+    assert how == "continue with: gsd -C demo resume"
 
 
 SLOW = pytest.mark.slow

@@ -268,6 +268,9 @@ def test_a_question_is_answered_and_a_manual_check_judged(
             assert "already answered" in error(again)
             state = data(await client.call_tool("gsd_get_state", {"session": session}))
             assert (state["run"]["status"], state["phases"][0]["status"]) == ("done", "completed")
+            assert (state["run"]["phases_complete"], state["run"]["phases_total"]) == (1, 1)
+            assert state["run"]["agent"] == "fake"
+            assert state["run"]["sandbox"]["name"]
             cost = data(await client.call_tool("gsd_get_cost", {"session": session, "by": "model"}))
             assert [group["model"] for group in cost["groups"]] == ["fake"]
             roadmap = await client.read_resource(f"gsd://sessions/{session}/roadmap")

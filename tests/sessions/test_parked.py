@@ -65,6 +65,10 @@ def test_an_answer_from_elsewhere_continues_a_session_that_nobody_could_answer(t
     assert "gsd resume" not in said
     done = until(session, ended, 120)
     assert (done.state, done.exit, done.reason) == ("completed", 0, ""), host.output_of(session).data.decode()
+    spent = json.loads(gsd("status", "--json"))["cost"]["dollars"]
+    assert spent is not None
+    costs = {one["id"]: one["dollars"] for one in json.loads(gsd("ps", "--json"))["sessions"]}
+    assert costs[session] == spent
     printed = host.output_of(session).data
     assert b"\x1b[" in printed, "a session prints in color"
     assert b"\x1b[2K" not in printed, "nothing is redrawn"
@@ -117,5 +121,5 @@ def test_the_json_of_sessions_is_as_the_schemas_say(tmp_path: Path) -> None:
 
     listed = printed("ps", "--json")
     check("ps", listed)
-    assert [one["id"] for one in listed["sessions"]] == [session]
+    assert [(one["id"], one["dollars"]) for one in listed["sessions"]] == [(session, None)]
     assert printed("rm", session, "--json") == {"schema_version": 1, "removed": [session]}

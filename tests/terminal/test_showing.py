@@ -133,13 +133,14 @@ def test_a_stream_without_unicode_gets_ascii_glyphs() -> None:
 
 def test_each_v_shows_more_of_what_the_agent_does() -> None:
     result = event("agent.activity", "1/plan", kind="result", tool="Bash", text="3 passed")
+    done = event("agent.activity", "1/plan", kind="result", tool="mcp__gsd__task_done", text="2 is done")
     says = event("agent.activity", "1/plan", kind="text", text="Now the tests.")
-    events = [*RUN, result, says]
+    events = [*RUN, result, done, says]
 
     normal, verbose, debug = (set(_lines(events, verbosity=level)) for level in range(3))
 
     assert verbose - normal == {"runs pytest -q"}
-    assert debug - verbose == {"Bash: pytest -q", "result of Bash: 3 passed", "Now the tests."}
+    assert debug - verbose == {"Bash: pytest -q", "result of Bash: 3 passed", "2 is done", "Now the tests."}
 
 
 @pytest.mark.parametrize(

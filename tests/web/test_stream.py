@@ -14,7 +14,7 @@ import pytest
 
 from gsd_core import Event, Session
 from gsd_plugins.sessions import Change
-from gsd_plugins.web.feed import MAX_FRAME, Feed
+from gsd_plugins.web.feed import MAX_FRAME, Feed, event_json
 from gsd_plugins.web.stream import Connection
 from gsd_plugins.web.text import clean, printed_text
 from tests.web.asgi import Client, Response, ended_session, serving
@@ -253,6 +253,13 @@ def test_a_piece_of_output_never_ends_within_a_sequence(cut: int) -> None:
     rest, _ = printed_text(CLIPBOARD[used:], is_last=True)
 
     assert first + rest == "beforeaftertxt.exe\n"
+
+
+def test_what_an_agent_does_is_said_in_the_words_of_the_terminal() -> None:
+    data = {"kind": "tool", "tool": "mcp__gsd__run_command", "text": "pytest -q"}
+    event = Event(seq=1, at=NOW, run="r", step="1/plan", name="agent.activity", data=data)
+
+    assert event_json(event)["data"] == {**data, "words": "runs pytest -q"}
 
 
 def test_a_secret_and_a_control_character_in_data_are_not_sent() -> None:

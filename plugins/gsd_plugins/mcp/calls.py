@@ -158,16 +158,17 @@ class Calls:
     async def _state(self, session: str) -> Result:
         number = self.harness.number
         status = await self.harness.status(session)
-        kept = ("status", "reason", "notes", "waits_for", "progress", "current_step", "idle", "cost")
+        shown = status["phases"][:MAX_PHASES]
         return {
             "session": _row(self.harness.session(session)),
             "run": {
                 "id": status["run"],
-                **{name: status[name] for name in kept},
+                **_part(status, "status agent sandbox branch reason notes waits_for phases_total"),
+                **_part(status, "phases_complete current_step idle cost"),
                 "assumed_checks": status["assumed"]["count"],
             },
-            "phases": [_phase(phase) for phase in status["phases"][:MAX_PHASES]],
-            "questions": [_short(question) for question in status["questions"]],
+            "phases": [_part(one, "number name status plans gap_rounds") for one in shown],
+            "questions": [_part(one, "id kind header answer_given") for one in status["questions"]],
             "change": number,
         }
 
@@ -322,27 +323,17 @@ def _folded(text: str) -> str:
 
 
 def _row(session: Session) -> Result:
-    data = session.as_json()
-    kept = ("id", "state", "slot", "project", "command", "checkpoint", "reason", "run", "exit", "created_at")
-    return {name: data[name] for name in kept if data[name] not in (None, "")}
+    data = _part(session.as_json(), "id state slot project command checkpoint reason run exit created_at")
+    return {name: value for name, value in data.items() if value not in (None, "")}
 
 
-def _phase(phase: Mapping[str, Any]) -> Result:
-    kept = ("number", "name", "status", "plans", "gap_rounds")
-    return {name: phase[name] for name in kept}
-
-
-def _short(question: Mapping[str, Any]) -> Result:
-    return {name: question[name] for name in ("id", "kind", "header", "answer_given")}
+def _part(data: Mapping[str, Any], names: str) -> Result:
+    return {name: data[name] for name in names.split()}
 
 
 def _question(question: Mapping[str, Any]) -> Result:
-    kept = (
-        *("id", "kind", "step", "header", "text", "reason", "options", "multiple", "free_text"),
-        *("human_only",),
-    )
-    found = {name: question[name] for name in (*kept, "answer_given")}
-    return {**found, "is_manual_check": _is_check(question)}
+    kept = "id kind step header text reason options multiple free_text human_only answer_given"
+    return {**_part(question, kept), "is_manual_check": _is_check(question)}
 
 
 def _is_open(question: Mapping[str, Any]) -> bool:

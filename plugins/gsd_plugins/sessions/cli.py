@@ -33,13 +33,14 @@ def ps(everything: bool, as_json: bool) -> None:
     """List the sessions: runs in the background, of all projects."""
     found = host.list_sessions(everything=everything or as_json)
     others = [(name, one) for name, one in _of_other_hosts() if everything or as_json or not one.has_ended]
+    from .listing import dollars_of, print_sessions, statuses_of
+
     if as_json:
         listed = [*((OWN_HOST, one) for one in found), *others]
-        data = [{**one.as_json(), "host": name} for name, one in listed]
+        statuses = statuses_of([one for _, one in listed])
+        data = [{**one.as_json(), "dollars": dollars_of(one, statuses), "host": name} for name, one in listed]
         click.echo(json.dumps(safe_data({"schema_version": SCHEMA_VERSION, "sessions": data}), indent=2))
         return
-    from .listing import print_sessions
-
     if found or others:
         print_sessions([*found, *(one for _, one in others)])
         for name, one in others:

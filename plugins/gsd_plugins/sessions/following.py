@@ -118,7 +118,7 @@ class Harness(Polled):
             others = [one for one in self.sessions() if one.project == root and not one.has_ended]
             for other in others if arguments[0] == "resume" else ():
                 if work_of(other.command).does in ("run", "resume"):
-                    raise Conflict(f"session {other.id} ({other.state}) continues this project already")
+                    raise Conflict(f"session {other.id} continues this project already")
             session = await start_session(arguments, project)
             await self.refresh()
         return self.session(session)

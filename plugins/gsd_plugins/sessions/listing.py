@@ -9,7 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import click
 
@@ -22,6 +23,8 @@ NARROW = 80
 """With fewer columns, a table would have no space for the command."""
 MAX_PROJECT = 20
 MAX_TEXT = 300
+Statuses: TypeAlias = Mapping[Path, Mapping[str, Any]]
+"""The JSON data of each project's last run."""
 STYLES: Mapping[str, str] = {"running": "green", "waiting": "yellow", "failed": "red"}
 
 
@@ -29,13 +32,12 @@ def print_sessions(sessions: Sequence[Session]) -> None:
     """Print *sessions*, then what those that wait or have failed need."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     now = datetime.now(UTC)
-    statuses: dict[str, Mapping[str, Any]]
-    statuses = {one.id: _status_of(one) for one in sessions}
+    statuses = statuses_of(sessions)
     last = {one.project: one.id for one in sorted(sessions, key=lambda one: one.created)}
     details = {
-        one.id: _details(one, statuses[one.id], is_last=last[one.project] == one.id) for one in sessions
+        one.id: _details(one, statuses[one.project], is_last=last[one.project] == one.id) for one in sessions
     }
-    rows = [_cells(one, statuses[one.id], now) for one in sessions]
+    rows = [_cells(one, statuses, now) for one in sessions]
     if width and width < NARROW:
         for session, cells in zip(sessions, rows, strict=True):
             _print_block(cells, details[session.id], width)
@@ -67,12 +69,9 @@ def _print_block(cells: tuple[str, ...], details: Sequence[str], width: int) -> 
         click.echo(f"  {line}")
 
 
-def _cells(session: Session, status: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
+def _cells(session: Session, statuses: Statuses, now: datetime) -> tuple[str, ...]:
     began, end = session.started or session.created, session.ended or now
-    # The status is that of the project's last run; an earlier session may have worked on another one.
-    is_shown = session.run == status.get("run")
-    cost: Mapping[str, Any] = status.get("cost") or {} if is_shown else {}
-    dollars: str | None = cost.get("dollars")
+    dollars = dollars_of(session, statuses)
     return (
         session.id,
         "waiting" if session.state == "waiting_checkpoint" else session.state,
@@ -101,11 +100,21 @@ def _details(session: Session, status: Mapping[str, Any], *, is_last: bool) -> l
     return lines
 
 
-def _status_of(session: Session) -> Mapping[str, Any]:
-    """Return the status of the project of *session*; nothing if it cannot be read."""
-    with suppress(GsdError, OSError):
-        return read_status(session.project)
-    return {}
+def dollars_of(session: Session, statuses: Statuses) -> str | None:
+    """Return what the run of *session* has cost; ``None`` if that is unknown."""
+    # The status is that of the project's last run; an earlier session may have worked on another one.
+    status = statuses[session.project]
+    cost: Mapping[str, Any] = status.get("cost") or {} if session.run == status.get("run") else {}
+    return cost.get("dollars")
+
+
+def statuses_of(sessions: Sequence[Session]) -> Statuses:
+    """Return the status of each project of *sessions*; an empty one if it cannot be read."""
+    found: dict[Path, Mapping[str, Any]] = {one.project: {} for one in sessions}
+    for project in found:
+        with suppress(GsdError, OSError):
+            found[project] = read_status(project)
+    return found
 
 
 def _short(text: str, width: int) -> str:

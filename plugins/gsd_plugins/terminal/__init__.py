@@ -16,6 +16,7 @@ from gsd_core import Answer, Delivery, Event, Inquiry, Notice, RunInfo, implemen
 from gsd_core.hookspecs import gsd_answer, gsd_lifespan, gsd_notify, gsd_on_event, gsd_settings
 from gsd_plugins.budget import BudgetSettings
 
+from .activity import activity_text as activity_text
 from .session import TerminalSession
 
 

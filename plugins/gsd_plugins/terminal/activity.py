@@ -52,7 +52,7 @@ def activity_text(event: Event) -> str:
         case "retry":
             return f"waits for the model: {text}"
         case "result":
-            return f"result of {tool}: {text}" if tool and text else text
+            return f"result of {tool}: {text}" if tool and text and tool not in _WHOLE else text
         case _ if not tool:
             return text if text.strip("…") else "thinks"
         case _:

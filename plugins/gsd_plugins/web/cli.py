@@ -7,14 +7,10 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from gsd_core import open_in_browser, settings_of
-
-if TYPE_CHECKING:
-    from .site import Site
 
 DEFAULT_PORT = 3333
 
@@ -84,16 +80,10 @@ async def _serve(
             # Not in the event loop: a browser in the terminal wants the page from this server.
             about = (running.url, Path.cwd())
             threading.Thread(target=open_in_browser, args=about, name="browser", daemon=True).start()
-        ahead = asyncio.create_task(_read_ahead(running.site), name="read ahead")
+        ahead = asyncio.create_task(running.site.read_ahead(), name="read ahead")
         running.task.add_done_callback(lambda _: ended.set())
         await ended.wait()
         code = int(running.task.done())  # nobody has asked it to end
         ahead.cancel()
         await asyncio.gather(ahead, return_exceptions=True)
     return code
-
-
-async def _read_ahead(site: Site) -> None:
-    """Read what takes a second before somebody asks for it; the projects first, which are looked at first."""
-    await site.read_ahead()
-    await site.plugins.prefetch()

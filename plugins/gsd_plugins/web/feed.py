@@ -175,8 +175,11 @@ def session_json(session: Session) -> dict[str, object]:
 
 def event_json(event: Event) -> dict[str, object]:
     """Return an event as JSON data, without control characters; secrets were redacted when it was read."""
+    from gsd_plugins.terminal import activity_text
+
     from .text import clean, visible
 
+    said = {"words": activity_text(event)} if event.name == "agent.activity" else {}
     return {
         "seq": event.seq,
         "name": event.name,
@@ -184,5 +187,5 @@ def event_json(event: Event) -> dict[str, object]:
         "run": clean(event.run, visible),
         "step": clean(event.step, visible),
         # A journal can come from elsewhere: that a run sanitizes what it records is no promise of it.
-        "data": clean(event.data, visible),
+        "data": clean({**event.data, **said}, visible),
     }

@@ -114,7 +114,7 @@ def _server() -> dict[str, Schema]:
 
 
 def _sessions() -> dict[str, Schema]:
-    session = extended(_printed("ps")["properties"]["sessions"]["items"], state=ref("SessionState"))
+    session = extended(_printed("stop")["anyOf"][1]["properties"]["session"], state=ref("SessionState"))
     position: Mapping[str, Schema] = {"epoch": TEXT, "number": NUMBER}
     # The problem is why there is no summary, "" if there is none.
     with_summary = extended(session, summary=null(ref("Summary")), problem=TEXT)

@@ -91,7 +91,7 @@ class Site:
         return found
 
     async def read_ahead(self) -> None:
-        """Read the projects of the last sessions that have not ended, one after the other.
+        """Read the projects of the last sessions that have not ended, one after the other, then the plugins.
 
         One with hundreds of plans takes a second, for which the first one who opens its page would wait.
         """
@@ -100,6 +100,7 @@ class Site:
             # It may be removed meanwhile, or its files be damaged; then its page says so.
             with suppress(GsdError, OSError):
                 await self.details(session).phases(is_running=True)
+        await self.plugins.prefetch()
 
     async def serve(self, route: Route, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request that the gate has admitted."""

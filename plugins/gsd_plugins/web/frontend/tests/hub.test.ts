@@ -109,7 +109,7 @@ describe("two answers to one question", () => {
     await hub.start();
     await live();
     expect(await hub.answer("s1", "q-1", "Smile", "Ending")).toBe(true);
-    expect(texts()).toEqual([["info", "Ending: answered"]]);
+    expect(texts()).toEqual([["info", "Answered: Ending"]]);
     answered("Period");
     // In the place of the first notice, which is not true any more.
     await vi.waitFor(() => expect(texts()).toEqual([["error", "Ending is already answered: Period (by slack)"]]));
@@ -137,7 +137,7 @@ describe("two answers to one question", () => {
     await vi.waitFor(() => expect(seen()).toEqual([1]));
     answered("Period");
     await vi.waitFor(() => expect(seen()).toEqual([1, 2]));
-    expect(texts()).toEqual([["info", "Ending: answered"]]);
+    expect(texts()).toEqual([["info", "Answered: Ending"]]);
   });
 
   it("are nothing to this page if it gave none of them", async () => {

@@ -2,15 +2,16 @@ import { describe, expect, it } from "vitest";
 
 import { takeToken, tokenIn } from "../src/api/token";
 import { piecesOf } from "../src/lib/evidence";
-import { activityOf, duration, eventWords, money, oneLine, stepWords } from "../src/lib/format";
+import { duration, eventWords, money, oneLine, stepWords } from "../src/lib/format";
 import { layoutGraph } from "../src/lib/graph";
 import { parseRoute, questionPath, runPath } from "../src/lib/route";
-import type { Phase, Requirement } from "../src/api/types";
+import type { Phase, Requirement, Session } from "../src/api/types";
 import { moneyTicks, timeTicks } from "../src/pages/cost";
 import { stateOf } from "../src/pages/evidence";
 import { summaryOf } from "../src/pages/history";
 import { boards } from "../src/pages/run";
 import { readDraft, writeDraft } from "../src/state/drafts";
+import { runSummary } from "../src/state/hooks";
 import { filesOf } from "../src/ui/patch";
 import { phaseState, planState } from "../src/ui/status";
 
@@ -175,22 +176,22 @@ it("shows phases of one height beside each other, in their order", () => {
   expect(shown()).toEqual([]);
 });
 
-describe("what an agent does", () => {
-  it("is said in words, without names and JSON that only programs read", () => {
-    const questions = '{"questions": [{"question": "How?"}]}';
-    expect(activityOf({ tool: "AskUserQuestion", text: questions })).toEqual({ tool: "", text: "asks a question" });
-    expect(activityOf({ tool: "mcp__gsd__task_done", text: "{}" })).toEqual({ tool: "", text: "reports a finished task" });
-    expect(activityOf({ tool: "mcp__db__query", text: '{"a": 1}' })).toEqual({ tool: "query", text: "" });
-    expect(activityOf({ kind: "result", tool: "mcp__gsd__task_done", text: "Task 2 is committed" })).toEqual({
-      tool: "",
-      text: "Task 2 is committed",
-    });
+describe("the summary of a session", () => {
+  const session = (id: string, run: string, summary: object | null): Session => ({ id, project: "/p", run, summary }) as Session;
+
+  it("is that of a later session of the same run, which speaks for the project", () => {
+    const later = session("s2", "r-1", { agent: "rehearsal" });
+    const earlier = session("s1", "r-1", null);
+    expect(runSummary([earlier, later], earlier)).toBe(later.summary);
+    expect(runSummary([earlier, later], later)).toBe(later.summary);
+    const queued = session("s3", "", { agent: "rehearsal" });
+    expect(runSummary([earlier, session("s2", "r-1", null), queued], earlier)).toBe(queued.summary);
   });
 
-  it("keeps the tool and its argument where they say something", () => {
-    expect(activityOf({ tool: "Bash", text: "pytest -q" })).toEqual({ tool: "Bash", text: "pytest -q" });
-    expect(activityOf({ kind: "start", text: "opus" })).toEqual({ tool: "", text: "opus" });
-    expect(activityOf({ kind: "start" })).toEqual({ tool: "", text: "start" });
+  it("is unknown if the project has got another run since", () => {
+    const earlier = session("s1", "r-1", null);
+    expect(runSummary([earlier, session("s2", "r-2", { agent: "claude" })], earlier)).toBeNull();
+    expect(runSummary([session("s1", "", null), session("s2", "", null)], session("s1", "", null))).toBeNull();
   });
 });
 

@@ -94,29 +94,6 @@ function pad(number: number): string {
   return String(number).padStart(2, "0");
 }
 
-/** Tools whose arguments say nothing in one line. */
-const WHOLE: Record<string, string> = {
-  AskUserQuestion: "asks a question",
-  BashOutput: "reads the output of a command",
-  KillShell: "ends a command",
-  StructuredOutput: "gives its answer",
-  TodoWrite: "updates its list of tasks",
-  task_done: "reports a finished task",
-};
-
-/** What an agent does, as the terminal says it: the name of its tool, if that says something, and a text. */
-export function activityOf(data: Record<string, unknown>): { tool: string; text: string } {
-  const words = (key: string): string => (typeof data[key] === "string" ? data[key] : "");
-  // "mcp__SERVER__TOOL" is how Claude Code calls the tools of others.
-  const tool = words("tool").replace(/^mcp__.*__/, "");
-  const whole = WHOLE[tool];
-  if (words("kind") === "result") return { tool: whole ? "" : tool, text: words("text") || whole || "" };
-  if (whole) return { tool: "", text: whole };
-  // Without an informative argument, agents report all of them as JSON.
-  const text = tool && /^[{[]/.test(words("text")) ? "" : words("text");
-  return { tool, text: text || (tool ? "" : words("kind")) };
-}
-
 /**
  * A text of several lines in one: what is asked first, then the rest, with the items of a list after each other.
  *

@@ -3,7 +3,7 @@
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactElement } from "react";
 
 import type { GsdEvent } from "../api/types";
-import { activityOf, count, dateTimeOf, eventWords, money, oneLine, stepWords, timeOfDay } from "../lib/format";
+import { count, dateTimeOf, eventWords, money, oneLine, stepWords, timeOfDay } from "../lib/format";
 import { useEventLog } from "../state/hooks";
 import { Chips, Empty, Panel, Problem, Skeleton, toggled } from "../ui/common";
 import { Icon } from "../ui/status";
@@ -36,10 +36,8 @@ export function groupOf(event: GsdEvent): Group {
 export function summaryOf({ name, data }: GsdEvent): string {
   const words = (key: string): string => (typeof data[key] === "string" || typeof data[key] === "number" ? String(data[key]) : "");
   switch (name) {
-    case "agent.activity": {
-      const { tool, text } = activityOf(data);
-      return [tool, text].filter(Boolean).join(": ");
-    }
+    case "agent.activity":
+      return words("words");
     case "task.committed":
       return `${words("name")} (${words("commit").slice(0, 9)})`;
     case "step.completed":
@@ -54,6 +52,8 @@ export function summaryOf({ name, data }: GsdEvent): string {
       return (data.gaps as { truth?: string }[] | undefined)?.map((gap) => gap.truth ?? "").join("; ") ?? "";
     case "cost.changed":
       return [data.dollars ? money(words("dollars"), words("basis")) : "", data.tokens ? count(Number(data.tokens), "token") : ""].filter(Boolean).join(", ") || count(Number(data.calls ?? 1), "call");
+    case "run.closed":
+      return [words("outcome"), words("reason")].filter(Boolean).join(": ");
     default:
       break;
   }

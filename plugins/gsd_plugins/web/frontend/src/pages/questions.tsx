@@ -149,7 +149,7 @@ export function AnsweredIn({ session, only = "" }: { session: string; only?: str
               Answer: <strong>{one.words}</strong>
             </p>
             <p className="muted">
-              {[one.by, one.via && one.via !== one.by && one.via !== "inbox" ? `through ${one.via}` : "", HOW[one.how] ?? one.how]
+              {[one.by, one.how === "human" && one.via !== one.by && one.via !== "inbox" ? `through ${one.via}` : "", HOW[one.how] ?? one.how]
                 .filter(Boolean)
                 .join(", ")}
               {" · "}
@@ -165,6 +165,6 @@ export function AnsweredIn({ session, only = "" }: { session: string; only?: str
 const HOW: Record<string, string> = {
   human: "",
   file: "from an answer file",
-  policy: "by a policy, without a person",
+  policy: "without a person",
   timeout: "because the time for an answer ran out",
 };

@@ -4,9 +4,9 @@ import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
 import type { Phase, Plan, Session, Summary } from "../api/types";
-import { activityOf, dateAndTime, folderName, money, stepWords, timeOfDay } from "../lib/format";
+import { dateAndTime, folderName, money, stepWords, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
-import { isEnded, isWorked, useEventLog, useHub, useIsWorked, useResource, useSession } from "../state/hooks";
+import { isEnded, isWorked, runSummary, useEventLog, useHub, useIsWorked, useResource, useSession } from "../state/hooks";
 import type { StepRow } from "../state/timeline";
 import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, PlainText, Skeleton } from "../ui/common";
 import { PlanGraph } from "../ui/graph";
@@ -93,7 +93,7 @@ function RunView({ session, tab, phase }: { session: Session; tab: RunTab; phase
 
 function RunHead({ session }: { session: Session }): ReactElement {
   const hub = useHub();
-  const summary = session.summary ?? null;
+  const summary = runSummary(hub.sessions, session);
   const canControl = hub.scope === "control";
   const stop = (): void => void hub.act(() => hub.client.post("/sessions/{session}/stop", { session: session.id }, {}));
   const remove = async (): Promise<void> => {
@@ -244,7 +244,6 @@ function Now({ session }: { session: Session }): ReactElement | null {
     <section className="now" aria-label="in progress">
       {running.map((step) => {
         const last = log.timeline.lastActivity.get(step.id);
-        const { tool, text } = activityOf(last?.data ?? {});
         return (
           <div key={step.id} className="now-step">
             <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
@@ -255,7 +254,7 @@ function Now({ session }: { session: Session }): ReactElement | null {
             <span className="now-activity">
               {last ? (
                 <>
-                  <span className="muted numeric">{timeOfDay(last.at)}</span> {tool && <code>{tool}</code>} {text}
+                  <span className="muted numeric">{timeOfDay(last.at)}</span> {String(last.data.words ?? "")}
                 </>
               ) : (
                 <span className="muted">{step.note || `started at ${timeOfDay(step.startedAt)}`}</span>

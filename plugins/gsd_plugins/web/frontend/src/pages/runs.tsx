@@ -2,10 +2,11 @@
 
 import { useState, type ReactElement } from "react";
 
+import { addressOf } from "../api/address";
 import type { Session, Summary } from "../api/types";
-import { count, folderName, money, stepWords } from "../lib/format";
+import { count, folderName, money, oneLine, stepWords } from "../lib/format";
 import { runPath } from "../lib/route";
-import { isEnded, useHub } from "../state/hooks";
+import { isEnded, runSummary, useHub, useResource } from "../state/hooks";
 import { Ago, Chips, Elapsed, Empty, Skeleton, toggled } from "../ui/common";
 import { Icon, Status } from "../ui/status";
 import { WaitingQuestions } from "./questions";
@@ -110,7 +111,7 @@ export function spentToday(sessions: readonly Session[]): number {
 
 /** By whom, where and how protected a run works; what is not what one would expect is said first. */
 export function About({ session }: { session: Session }): ReactElement {
-  const { summary } = session;
+  const summary = runSummary(useHub().sessions, session);
   return (
     <span className="run-about muted">
       {summary?.agent === "rehearsal" && <span className="badge warn">rehearsal</span>}
@@ -128,7 +129,8 @@ export function About({ session }: { session: Session }): ReactElement {
 
 /** How many phases are complete and how many have plans; percentages of plans would count what nobody has planned. */
 export function Progress({ summary }: { summary: Summary | null | undefined }): ReactElement {
-  if (!summary?.phases_total) return <span className="muted">no phases yet</span>;
+  if (!summary) return <span className="muted">–</span>;
+  if (!summary.phases_total) return <span className="muted">no phases yet</span>;
   const { phases_total: total, phases_complete: complete, phases_planned: planned, plans } = summary;
   const unplanned = total - Math.max(complete, planned);
   const words = `${complete} of ${count(total, "phase")} complete`;
@@ -140,8 +142,8 @@ export function Progress({ summary }: { summary: Summary | null | undefined }): 
       </span>
       <span className="muted numeric">
         {complete} of {count(total, "phase")}
+        {unplanned > 0 && ` (${unplanned} unplanned)`}
         {plans.total > 0 && `, ${plans.done}/${count(plans.total, "plan")}`}
-        {unplanned > 0 && `, ${unplanned} unplanned`}
       </span>
     </>
   );
@@ -153,7 +155,8 @@ function commandOf(session: Session): string {
 }
 
 function RunRow({ session }: { session: Session }): ReactElement {
-  const { summary } = session;
+  const summary = runSummary(useHub().sessions, session);
+  const asked = useResource(addressOf("/questions")).data?.questions.find((one) => one.id === session.checkpoint);
   const budget = summary?.budget ?? null;
   const steps = summary?.steps ?? [];
   const reason = whyItEnded(session);
@@ -166,16 +169,16 @@ function RunRow({ session }: { session: Session }): ReactElement {
         </span>
         <span className="run-state">
           <Status state={session.state} />
-          {(summary?.questions ?? 0) > (session.state === "waiting_checkpoint" ? 1 : 0) && (
+          {(session.summary?.questions ?? 0) > (session.state === "waiting_checkpoint" ? 1 : 0) && (
             <span className="badge ask">
               <Icon name="ask" />
-              {summary?.questions}
+              {session.summary?.questions}
             </span>
           )}
         </span>
         <span className="run-what">
           {session.problem && <span className="tone-bad">cannot be read: {session.problem}</span>}
-          {session.problem ? null : reason || steps.map((step) => stepWords(step.id)).join(", ") || <code>{commandOf(session)}</code>}
+          {session.problem ? null : reason || (asked && oneLine(asked.text, asked.header)) || steps.map((step) => stepWords(step.id)).join(", ") || <code>{commandOf(session)}</code>}
         </span>
         <span className="run-progress">
           <Progress summary={summary} />

@@ -43,13 +43,13 @@ function register(): Promise<ServiceWorkerRegistration> {
 
 let script: string | undefined;
 
-/** Show the question of the event, if nobody looks at the page. */
-export async function alertOf(event: GsdEvent, project: string): Promise<void> {
+/** Show the questions of the event that are not *answered*, if nobody looks at the page. */
+export async function alertOf(event: GsdEvent, project: string, answered: ReadonlyMap<string, unknown>): Promise<void> {
   if (!wantsAlerts() || (document.visibilityState === "visible" && document.hasFocus())) return;
   const inquiry = event.data.inquiry as { questions?: { id?: string; text?: string; header?: string }[] } | undefined;
   await register();
   const worker = await navigator.serviceWorker.ready;
-  for (const { id = "", text = "", header = "" } of inquiry?.questions ?? [])
+  for (const { id = "", text = "", header = "" } of inquiry?.questions?.filter((one) => !answered.has(one.id ?? "")) ?? [])
     await worker.showNotification(`${folderName(project)} asks`, {
       body: oneLine(text, header).slice(0, 300),
       // The same question in two windows is one notification.

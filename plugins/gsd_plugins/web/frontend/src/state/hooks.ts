@@ -3,7 +3,7 @@
 import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore, type RefObject } from "react";
 
 import type { Address } from "../api/address";
-import type { Session } from "../api/types";
+import type { Session, Summary } from "../api/types";
 import type { EventLog } from "./eventlog";
 import type { Hub, Resource } from "./hub";
 
@@ -19,6 +19,14 @@ export function useHub(): Hub {
 
 export function useSession(id: string): Session | undefined {
   return useHub().sessions.find((session) => session.id === id);
+}
+
+/** What is known about the run of a session. The last session of a project speaks for all that worked on the same run. */
+export function runSummary(sessions: readonly Session[], session: Session): Summary | null {
+  const own = sessions.filter((one) => one.project === session.project);
+  // One that has just been started has no run yet.
+  const isSame = session.run !== "" && own.findLast((one) => one.run)?.run === session.run;
+  return session.summary ?? (isSame ? (own.at(-1)?.summary ?? null) : null);
 }
 
 export function isEnded(session: Session): boolean {

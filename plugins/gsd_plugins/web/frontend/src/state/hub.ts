@@ -40,6 +40,8 @@ const SETTLE_MS = 150;
 /** At most this often while a run is busy; a question never waits for it. */
 const BUSY_MS = 900;
 const EMPTY: Resource<never> = { data: undefined, error: undefined, at: 0, loading: true };
+/** How long a question has to be open before the browser tells about it. */
+const ALERT_MS = 1000;
 /** Events that change nothing but the log. */
 const QUIET = new Set(["agent.activity", "notice.failed", "plugin.failed"]);
 
@@ -217,7 +219,7 @@ export class Hub {
     );
     if (!done) return false;
     this.given.set(question, { title, words: done.answer.words });
-    if (!this.wasReplaced(question)) this.notify("info", `${title}: answered`, "", question);
+    if (!this.wasReplaced(question)) this.notify("info", `Answered: ${title}`, "", question);
     return true;
   }
 
@@ -257,7 +259,7 @@ export class Hub {
         events.set(change.session, known);
         isSummaryOld ||= !QUIET.has(change.event.name);
         isUrgent ||= change.event.name.startsWith("question.");
-        if (change.event.name === "question.asked") void alertOf(change.event, this.projectOf(change.session));
+        if (change.event.name === "question.asked") this.alertSoon(change.event, this.projectOf(change.session));
         if (change.event.name === "question.answered") {
           const { question = "", words = "", by = "" } = change.event.data as Record<string, string>;
           this.taken.set(question, { words, by });
@@ -274,6 +276,11 @@ export class Hub {
     }
     if (isSummaryOld) this.readSessionsSoon(isUrgent ? 0 : BUSY_MS);
     this.set(() => undefined);
+  }
+
+  /** Alert the person, unless a policy or an answers file has answered by then. */
+  private alertSoon(event: GsdEvent, project: string): void {
+    setTimeout(() => void alertOf(event, project, this.taken), ALERT_MS);
   }
 
   /** Update the row, and return whether its state is another one. */
