@@ -110,6 +110,8 @@ def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> s
     hint = HINTS.get(end.outcome, "")
     if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
         hint = "fix this, or choose other phases, then run `gsd resume`"
+    if not any(StepId.parse(step).phase for step in asked):
+        hint = hint.replace("in the phase's VERIFICATION.md", "with `gsd requirements`") if asked else hint
     # `gsd resume` continues the lifecycle, which was left where it is.
     return hint.replace("run `gsd resume`", "repeat this command") if asked else hint
 
@@ -141,6 +143,10 @@ def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> l
                         step = StepId.parse(fact.step)
                         lines = result_lines(root, step, paths, unchanged=bool(unchanged))
                         found[fact.step] = [*map(safe_text, lines)]
+                        if fact.data.gaps and not paths:
+                            # No file names them.
+                            left = [fact.data.subject, *(f"open: {gap}" for gap in fact.data.gaps)]
+                            found[fact.step] = [one_line(line, MAX_TEXT) for line in left[:MAX_LINES]]
                     case _:
                         pass
     return [line for lines in found.values() for line in lines]

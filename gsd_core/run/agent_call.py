@@ -425,7 +425,8 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
         raise
     # The plugin's own list does not count: only the core knows which tools it permitted.
     result = attrs.evolve(result, uses=tuple(call.tools))
-    usage = result.usage if result.usage.turns else call.used
+    # What was counted while it worked is spent, whatever an agent says at the end.
+    usage = result.usage.at_least(call.used)
     _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
     if result.ended in ("turns", "dollars"):
         if getattr(limits, result.ended) != getattr(own, result.ended):
@@ -460,8 +461,8 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
         )
     if why := validate_storable(outcome.value, AgentResult):
         # An agent that reports its usage only with the answer has spent it all the same.
-        if not validate_storable(outcome.value.usage, Usage) and outcome.value.usage.turns:
-            call.used = outcome.value.usage
+        if not validate_storable(outcome.value.usage, Usage):
+            call.used = outcome.value.usage.at_least(call.used)
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
     # Once, before anything uses the answer: it goes into planning files, questions and commits.
     return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))

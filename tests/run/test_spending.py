@@ -208,6 +208,25 @@ def test_an_impossible_usage_fails_the_step_and_lowers_nothing(tmp_path: Path, u
     assert "is impossible" in end.reason
 
 
+@pytest.mark.parametrize("ends_with_an_error", [False, True])
+def test_what_an_agent_says_at_the_end_takes_nothing_back(tmp_path: Path, ends_with_an_error: bool) -> None:
+    root = h.repository(tmp_path / "project")
+
+    async def understates(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        turn = Usage(turns=1, input_tokens=70, dollars=Decimal("0.60"), basis="reported")
+        for _ in range(3):
+            await host.progress(Activity(kind="text"), turn)
+        last = Usage(turns=1, output_tokens=5, dollars=Decimal("0.01"), basis="reported")
+        value: Any = object() if ends_with_an_error else {}
+        return AgentResult(text="", value=value, usage=last)
+
+    run(root, h.Watched(h.one_phase(), understates), {})
+
+    used = h.facts(root, "agent.closed")[0].data["usage"]
+    assert (used["dollars"], used["turns"]) == ("1.80", 3)
+    assert (used["input_tokens"], used["output_tokens"]) == (210, 5)
+
+
 @pytest.mark.parametrize(("limit", "code"), [("0.001", 5), ("5", 1)])
 def test_a_resumed_run_counts_what_it_spent_against_its_new_budget(
     tmp_path: Path, limit: str, code: int

@@ -110,7 +110,7 @@ def _status_of(session: Session) -> Mapping[str, Any]:
 
 def _short(text: str, width: int) -> str:
     """Return *text*, which others wrote, on one line of at most *width* characters."""
-    line = " ".join(safe_text(text, multiline=False).split())
+    line = " ".join(safe_text(text).split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
