@@ -65,11 +65,14 @@ def _set_directory(ctx: click.Context, _: click.Parameter, value: Path | None) -
 
 
 def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
-    global_options_of(ctx).plugins += value
+    # The hints repeat files and folders, and are followed from other folders too.
+    paths = [(name, Path(name)) for name in value]
+    global_options_of(ctx).plugins += tuple(
+        str(path.absolute()) if path.suffix == ".py" and path.is_file() else name for name, path in paths
+    )
 
 
 def _add_plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:
-    # The hints repeat them, and are followed from other folders too.
     global_options_of(ctx).plugin_dirs += tuple(path.absolute() for path in value)
 
 

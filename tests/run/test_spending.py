@@ -112,10 +112,11 @@ def test_each_call_of_an_agent_that_reports_nothing_is_a_turn(tmp_path: Path) ->
     assert "2 of the 2-turn budget is spent" in end.reason
 
 
-def test_a_phase_has_a_budget_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", ["executor", "roadmapper"])
+def test_a_phase_has_a_budget_of_its_own_and_what_is_outside_of_phases_too(tmp_path: Path, role: str) -> None:
     root = h.repository(tmp_path / "project")
 
-    end = run(root, uses(100, "executor", dollars=Decimal("0.10"), basis="reported"), {"phase_usd": "0.50"})
+    end = run(root, uses(100, role, dollars=Decimal("0.10"), basis="reported"), {"phase_usd": "0.50"})
 
     assert end.exit == 5
     assert "$0.50 budget of the phase is spent" in end.reason
