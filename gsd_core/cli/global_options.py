@@ -66,10 +66,9 @@ def _set_directory(ctx: click.Context, _: click.Parameter, value: Path | None) -
 
 def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
     # The hints repeat files and folders, and are followed from other folders too.
-    paths = [(name, Path(name)) for name in value]
-    global_options_of(ctx).plugins += tuple(
-        str(path.absolute()) if path.suffix == ".py" and path.is_file() else name for name, path in paths
-    )
+    for name in value:
+        is_file = name.endswith(".py") and Path(name).is_file()
+        global_options_of(ctx).plugins += (str(Path(name).absolute()) if is_file else name,)
 
 
 def _add_plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:

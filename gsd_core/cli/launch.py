@@ -19,13 +19,7 @@ import attrs
 import click
 
 from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted, UserError
-from gsd_core.hookspecs import (
-    RunInfo,
-    gsd_execute_step,
-    gsd_notify,
-    gsd_run_agent,
-    gsd_workspace,
-)
+from gsd_core.hookspecs import RunInfo, gsd_execute_step, gsd_notify, gsd_run_agent, gsd_workspace
 from gsd_core.machine.history import History
 from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
@@ -488,8 +482,8 @@ def _asks_agent(options: RunOptions, hooks: Hooks, run: RunSettings) -> bool:
     """Whether an agent may be asked: code alone does some of the steps that a user asks for."""
     if not options.asked or run.workflow != "native":
         return True
-    types = collect_step_types(hooks)
-    found = [types.find(StepId.parse(step).kind) for step in options.asked]
+    kinds = (StepId.parse(step).kind for step in options.asked)
+    found = map(collect_step_types(hooks).find, kinds)
     return any(one is None or one[1].asks_agent for one in found)
 
 

@@ -71,6 +71,8 @@ def show_end(
     *asked* are the steps that the user asked for alone. What an agent answered to ``gsd exec`` is then the
     result, and everything else goes to stderr.
     """
+    from gsd_core.run.notes import with_notes
+
     if output == "stream-json":
         return  # its last event has said it
     answers = _answers(options, end, asked)
@@ -90,18 +92,13 @@ def show_end(
     if has_answer and end.exit == 0:
         click.echo("\n".join(answers.values()))
     cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
-    reason = with_global_options(_reason(end), options)
+    reason = with_notes(one_line(end.reason, MAX_REASON), end.notes)
+    reason = with_global_options(one_line(reason, 2 * MAX_REASON), options)
     print_labeled(
         end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=has_answer
     )
     if hint := _hint(end, finished, asked):
         print_labeled("hint", with_global_options(hint, options), err=has_answer)
-
-
-def _reason(end: RunEnd) -> str:
-    from gsd_core.run.notes import with_notes
-
-    return one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
 
 
 def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> str:
@@ -142,11 +139,10 @@ def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> l
                     case StepCompleted(paths=paths, unchanged=unchanged) if fact.step in asked:
                         step = StepId.parse(fact.step)
                         lines = result_lines(root, step, paths, unchanged=bool(unchanged))
-                        found[fact.step] = [*map(safe_text, lines)]
-                        if fact.data.gaps and not paths:
-                            # No file names them.
-                            left = [fact.data.subject, *(f"open: {gap}" for gap in fact.data.gaps)]
-                            found[fact.step] = [one_line(line, MAX_TEXT) for line in left[:MAX_LINES]]
+                        # Those that no file names.
+                        gaps = () if paths else (fact.data.gaps or ())[:MAX_LINES]
+                        named = [f"left open: {one_line(gap, MAX_TEXT)}" for gap in gaps]
+                        found[fact.step] = [*map(safe_text, lines), *named]
                     case _:
                         pass
     return [line for lines in found.values() for line in lines]

@@ -21,7 +21,7 @@ from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import attrs
 
@@ -270,7 +270,11 @@ async def run_agent(call: AgentCall) -> AgentResult:
     """Return a valid answer: the recorded one, or that of a conversation with at most two complaints."""
     complaints: Sequence[str] = ()
     value: Any = None
-    recorded = _recorded_exchanges(call)
+    # Not those before the step's last failure: a step that is retried starts from scratch.
+    base = call.run.step(call.step).base
+    facts = call.run.facts(AgentOpened, AgentClosed, step=call.step, after=base)
+    exchanges: Iterator[Any] = (fact.data for fact in facts)
+    recorded: list[AgentOpened | AgentClosed] = [one for one in exchanges if one.key == call.key]
     # The last answer under the call's key, unless the agent was asked again after it.
     last = recorded[-1] if recorded else None
     known = structure(last.value, AgentResult) if isinstance(last, AgentClosed) and last.value else None
@@ -296,14 +300,6 @@ async def run_agent(call: AgentCall) -> AgentResult:
             prompt = f"Your answer cannot be used yet:\n{listed}\nFix this and answer again, in full."
             task = attrs.evolve(task, prompt=prompt, conversation=attrs.evolve(conversation, resume=True))
     raise RejectedAnswer(f"the agent's answer is still invalid: {'; '.join(complaints)}", value)
-
-
-def _recorded_exchanges(call: AgentCall) -> list[AgentOpened | AgentClosed]:
-    # Not those before the step's last failure: a step that is retried starts from scratch.
-    base = call.run.step(call.step).base
-    facts = call.run.facts(AgentOpened, AgentClosed, step=call.step, after=base)
-    found: list[AgentOpened | AgentClosed] = [cast("Any", fact.data) for fact in facts]
-    return [each for each in found if each.key == call.key]
 
 
 def _recorded_tools(call: AgentCall, conversation: Conversation) -> list[ToolRecord]:

@@ -93,9 +93,8 @@ def settings() -> Iterable[type]:
 @implements(gsd_check_budget)
 async def check_budget(spend: Spend) -> Stop | Cap | None:
     """Stop if a budget is spent, or if what comes next could exceed it; else the call gets what is left."""
-    limits = list(settings_of(BudgetSettings).limits())
     left: dict[Unit, Decimal | int] = {}
-    for scope, unit, limit in limits:
+    for scope, unit, limit in settings_of(BudgetSettings).limits():
         used = getattr(spend.used(scope), unit)
         coming, held = getattr(spend.coming, unit), getattr(spend.held, unit)
         left[unit] = min(left.get(unit, limit), limit - used - held)

@@ -85,11 +85,13 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     if decided.left:
         return kept_open(found.milestone, decided)
     about = shipped(planning, step.project, date_of(step))
+    # An older audit is not archived; the one of now is in its place.
+    removed = [".planning/REQUIREMENTS.md", *([] if _is_current(step) else [audit_path(planning.milestone)])]
     return StepResult(
         subject=f"chore: complete milestone {about.label}",
         files=tuple(_files(step, about, found, left)),
         moved=tuple(_moves(step, about)),
-        removed=tuple(_removed(step)),
+        removed=tuple(path for path in removed if (step.project / path).is_file()),
         tag=_tag(step, about),
     )
 
@@ -213,14 +215,6 @@ def _moves(step: StepRequest, about: Shipped) -> Iterator[FileMove]:
         if phase.directory.startswith(PHASES) and (step.project / phase.directory).is_dir():
             name = phase.directory.removeprefix(PHASES)
             yield FileMove(path=phase.directory, target=f"{ARCHIVE}/{about.version}-phases/{name}")
-
-
-def _removed(step: StepRequest) -> Iterator[str]:
-    if "REQUIREMENTS.md" in step.planning.documents:
-        yield ".planning/REQUIREMENTS.md"
-    path = audit_path(step.planning.milestone)
-    if not _is_current(step) and (step.project / path).is_file():
-        yield path
 
 
 def _tag(step: StepRequest, about: Shipped) -> Tag | None:
