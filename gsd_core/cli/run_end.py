@@ -107,8 +107,9 @@ def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> s
     hint = HINTS.get(end.outcome, "")
     if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
         hint = "fix this, or choose other phases, then run `gsd resume`"
-    if not any(StepId.parse(step).phase for step in asked):
-        hint = hint.replace("in the phase's VERIFICATION.md", "with `gsd requirements`") if asked else hint
+    seen = finished.project.state.seen if finished else None
+    if seen and not any(phase.verdict == "gaps_found" for phase in seen.phases):
+        hint = hint.replace("in the phase's VERIFICATION.md", "with `gsd requirements`")
     # `gsd resume` continues the lifecycle, which was left where it is.
     return hint.replace("run `gsd resume`", "repeat this command") if asked else hint
 

@@ -303,6 +303,16 @@ def test_who_keeps_a_milestone_open_is_asked_again_only_when_they_ask_for_it(pro
     assert not read_planning(project).phases
 
 
+def test_what_kept_a_milestone_open_is_no_gap_once_a_run_has_done_it(project: Path) -> None:
+    with_orphan(project)
+    assert h.do(asked(project, CLOSE)).exit == ExitCode.GAPS
+
+    end = h.do(h.request(project, h.one_phase()))
+
+    assert last_gaps(end) == ("done", ExitCode.OK), end.reason
+    assert read_audit(project, "v1.0").text("status") == "passed"
+
+
 def test_open_items_are_named_and_listed_and_closing_twice_changes_nothing(project: Path) -> None:
     (project / ".planning/debug").mkdir()
     (project / ".planning/todos/pending").mkdir(parents=True)
