@@ -482,9 +482,8 @@ def _asks_agent(options: RunOptions, hooks: Hooks, run: RunSettings) -> bool:
     """Whether an agent may be asked: code alone does some of the steps that a user asks for."""
     if not options.asked or run.workflow != "native":
         return True
-    kinds = (StepId.parse(step).kind for step in options.asked)
-    found = map(collect_step_types(hooks).find, kinds)
-    return any(one is None or one[1].asks_agent for one in found)
+    alone = {one.kind for _, one in collect_step_types(hooks).types if not one.asks_agent}
+    return not alone.issuperset(StepId.parse(step).kind for step in options.asked)
 
 
 def check_agents(hooks: Hooks, settings: Settings, root: Path) -> frozenset[Unit]:
