@@ -91,7 +91,7 @@ def install(only_print: bool, scope: str) -> None:
     program = find_program("claude", Path.cwd())
     if program is None:
         raise UserError("the program 'claude' is not on PATH", hint=f"where it is, run: {line}")
-    code = subprocess.run([str(program), *words], check=False).returncode
+    code = subprocess.run([str(program), *words], check=False, stdout=data_output()).returncode
     if code:
         raise UserError(f"claude mcp add failed with exit code {code}", hint=f"try it yourself: {line}")
 
