@@ -92,8 +92,8 @@ def show_end(
     if has_answer and end.exit == 0:
         click.echo("\n".join(answers.values()))
     cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
-    reason = with_notes(one_line(end.reason, MAX_REASON), end.notes)
-    reason = with_global_options(one_line(reason, 2 * MAX_REASON), options)
+    reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
+    reason = with_global_options(reason, options)
     print_labeled(
         end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=has_answer
     )
