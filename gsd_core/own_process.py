@@ -87,6 +87,8 @@ def data_output(*, reserve: bool = False) -> TextIO:
     what plugins print, and the processes that they start, is on standard error.
     """
     out: Any = sys.stdout
+    if reserve:
+        _is_output.set(False)
     if isinstance(out, Diverted):
         out = out.data
     elif reserve:
@@ -103,11 +105,12 @@ def data_output(*, reserve: bool = False) -> TextIO:
 @contextmanager
 def stdout_reserved() -> Generator[None]:
     """Reserve standard output for the block: what is printed in it is on standard error."""
-    before = sys.stdout
+    before, is_output = sys.stdout, _is_output.get()
     data = data_output(reserve=True)
     try:
         yield
     finally:
+        _is_output.set(is_output)
         if isinstance(sys.stdout, Diverted) and sys.stdout is not before:
             if data is not before:
                 os.dup2(data.fileno(), before.fileno())

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from gsd_core import __version__
-from gsd_core.own_process import data_output, stdout_reserved
+from gsd_core.own_process import data_output, printing_output, stdout_reserved
 
 from .commands import COMMAND_GROUPS, COMMANDS, OTHER_NAMES, PLUGIN_COMMANDS, place_of
 from .global_options import GlobalOptions, global_options, global_options_of
@@ -36,18 +36,24 @@ class Gsd(Group):
             module, name = place_of(cmd_name)
             command: click.Command = getattr(importlib.import_module(f".{module}", __package__), name)
             return command
+        from contextlib import ExitStack
         from difflib import get_close_matches
 
         from .plugin_commands import plugin_commands, with_common_options
         from .plugin_loading import bound_settings, loaded_plugins
 
         # What plugins print while they are loaded must not be in the command's output.
-        with stdout_reserved():
+        with ExitStack() as stack:
+            stack.enter_context(stdout_reserved())
             loaded = loaded_plugins(ctx)
             contributed = plugin_commands(loaded)
-            if cmd_name in contributed:
+            if found := contributed.get(cmd_name):
                 ctx.with_resource(bound_settings(loaded))
-                return with_common_options(contributed[cmd_name], loaded)
+                if getattr(found, "serves_stdout", False):
+                    # It stays reserved: plugins may have threads, and a client reads it from the first byte.
+                    ctx.with_resource(stack.pop_all())
+                    ctx.with_resource(printing_output())
+                return with_common_options(found, loaded)
         meant = OTHER_NAMES.get(cmd_name)
         close = [meant] if meant else get_close_matches(cmd_name, [*COMMANDS, *contributed], 1)
         hint = f"; did you mean 'gsd {close[0]}'?" if close else ""

@@ -65,11 +65,13 @@ def _set_directory(ctx: click.Context, _: click.Parameter, value: Path | None) -
 
 
 def _add_plugins(ctx: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
-    global_options_of(ctx).plugins += value
+    # The hints repeat files and folders, and are followed from other folders too.
+    for name in value:
+        is_file = name.endswith(".py") and Path(name).is_file()
+        global_options_of(ctx).plugins += (str(Path(name).absolute()) if is_file else name,)
 
 
 def _add_plugin_dirs(ctx: click.Context, _: click.Parameter, value: tuple[Path, ...]) -> None:
-    # The hints repeat them, and are followed from other folders too.
     global_options_of(ctx).plugin_dirs += tuple(path.absolute() for path in value)
 
 

@@ -19,13 +19,7 @@ import attrs
 import click
 
 from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted, UserError
-from gsd_core.hookspecs import (
-    RunInfo,
-    gsd_execute_step,
-    gsd_notify,
-    gsd_run_agent,
-    gsd_workspace,
-)
+from gsd_core.hookspecs import RunInfo, gsd_execute_step, gsd_notify, gsd_run_agent, gsd_workspace
 from gsd_core.machine.history import History
 from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
@@ -42,6 +36,7 @@ from gsd_core.run.preflight import check_idea, check_phases, kept_idea, load_ide
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.start import farewell, run_project
+from gsd_core.run.step_types import collect_step_types
 from gsd_core.sanitize import one_line, register_secrets
 from gsd_core.settings import (
     COMMAND_LINE,
@@ -190,8 +185,10 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         raise ConfigError(problem, hint="put the answers into a file")
     check_plugins(loaded, settings.of(RunSettings))
     reports: frozenset[Unit] = frozenset()
+    asks_agent = _asks_agent(options, loaded.hooks, settings.of(RunSettings))
     if not options.dry_run:
-        reports = check_agents(loaded.hooks, settings, root)
+        if asks_agent:
+            reports = check_agents(loaded.hooks, settings, root)
         check_notifiers(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     # Before the user is asked to agree to something that would not happen anyway.
@@ -204,7 +201,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         _confirm_repository(options, loaded, settings)
     if milestone:
         _confirm_milestone(options, loaded, settings, milestone)
-    if not options.dry_run and not is_rehearsal(settings.of(RunSettings).agent):
+    if asks_agent and not options.dry_run and not is_rehearsal(settings.of(RunSettings).agent):
         limited = check_limits(classes_of(loaded), settings, reports)
         # Once for a run, and not for a single step.
         if not limited and not options.asked and not _continued(options, previous):
@@ -485,6 +482,14 @@ def check_plugins(loaded: Loaded, settings: RunSettings, *, only: Container[str]
                 raise ConfigError(f"unknown {kind} {name!r}; installed: {installed}", hint="gsd plugins")
     if only is None or "run.sandboxes" in only:
         check_sandbox_names(loaded.hooks, settings)
+
+
+def _asks_agent(options: RunOptions, hooks: Hooks, run: RunSettings) -> bool:
+    """Whether an agent may be asked: code alone does some of the steps that a user asks for."""
+    if not options.asked or run.workflow != "native":
+        return True
+    alone = {one.kind for _, one in collect_step_types(hooks).types if not one.asks_agent}
+    return not alone.issuperset(StepId.parse(step).kind for step in options.asked)
 
 
 def check_agents(hooks: Hooks, settings: Settings, root: Path) -> frozenset[Unit]:

@@ -57,8 +57,9 @@ def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = No
 
     *typed* are the flags of an unfinished run.
     """
+    import attrs
+
     from gsd_core.settings import (
-        Layer,
         RunSettings,
         environment_layer,
         planning_layer,
@@ -69,16 +70,14 @@ def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = No
 
     classes = (("run", RunSettings),)
     files = (
+        *([typed] if typed else []),
         toml_layer(root / "gsd.toml", "gsd.toml", inside=root),
+        planning_layer(config),
         user_layer(),
     )
     # The sections of plugins are not checked, because no plugin is loaded.
     layers = [
         environment_layer(classes, os.environ),
-        *(
-            Layer(origin=layer.origin, sections={"run": layer.sections.get("run", {})}, strict=layer.strict)
-            for layer in (*([typed] if typed else []), files[0], planning_layer(config), files[1])
-        ),
+        *(attrs.evolve(layer, sections={"run": layer.sections.get("run", {})}) for layer in files),
     ]
-    found: RunSettings = resolve(classes, layers).of(RunSettings)
-    return found
+    return resolve(classes, layers).of(RunSettings)

@@ -109,6 +109,9 @@ def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> s
     hint = HINTS.get(end.outcome, "")
     if end.outcome == "blocked" and end.exit != ExitCode.QUESTION:
         hint = "fix this, or choose other phases, then run `gsd resume`"
+    seen = finished.project.state.seen if finished else None
+    if seen and not any(phase.verdict == "gaps_found" for phase in seen.phases):
+        hint = hint.replace("in the phase's VERIFICATION.md", "with `gsd requirements`")
     # `gsd resume` continues the lifecycle, which was left where it is.
     return hint.replace("run `gsd resume`", "repeat this command") if asked else hint
 
@@ -139,7 +142,10 @@ def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> l
                     case StepCompleted(paths=paths, unchanged=unchanged) if fact.step in asked:
                         step = StepId.parse(fact.step)
                         lines = result_lines(root, step, paths, unchanged=bool(unchanged))
-                        found[fact.step] = [*map(safe_text, lines)]
+                        # Those that no file names.
+                        gaps = () if paths else (fact.data.gaps or ())[:MAX_LINES]
+                        named = [f"left open: {one_line(gap, MAX_TEXT)}" for gap in gaps]
+                        found[fact.step] = [*map(safe_text, lines), *named]
                     case _:
                         pass
     return [line for lines in found.values() for line in lines]

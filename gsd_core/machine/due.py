@@ -516,7 +516,15 @@ def _milestone_gaps(state: State) -> tuple[str, tuple[str, ...]] | None:
         same = not record.id.phase and record.id.detail == milestone and record.completed
         if same and record.id.round >= (last[record.id.kind].id.round if record.id.kind in last else 0):
             last[record.id.kind] = record
+    kept_open = last.get(CLOSE)
+    if kept_open and any(_is_later(record, kept_open) for record in state.steps.values()):
+        # What keeps a milestone open may be done since; what is not is known to the other steps.
+        del last[CLOSE]
     return next(((str(record.id), record.gaps) for record in last.values() if record.gaps), None)
+
+
+def _is_later(one: StepRecord, other: StepRecord) -> bool:
+    return bool(one.completed and one.ended_at and other.ended_at and one.ended_at > other.ended_at)
 
 
 # What else the interfaces ask

@@ -335,7 +335,8 @@ class StepType:
     step is complete: it is asked each time the project is observed, so it has to be quick and must not
     change anything. *writes* are patterns of the files that the step may return, relative to the project's
     root; ``{phase}`` is the phase's folder, ``{number}`` its number as in file names. *title* says in a few
-    words what the step does.
+    words what the step does. *asks_agent*: whether it may ask an agent; if not, none has to be
+    logged in for it.
     """
 
     kind: str
@@ -343,6 +344,7 @@ class StepType:
     due: Callable[[StepSituation], bool] = never_due
     writes: tuple[str, ...] = ()
     title: str = ""
+    asks_agent: bool = True
 
 
 class RunStep(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -74,16 +74,22 @@ class Usage:
         return Amount(dollars=self.dollars or Decimal(0), tokens=self.tokens, turns=self.turns)
 
     def __add__(self, other: Usage) -> Usage:
-        known = [d for d in (self.dollars, other.dollars) if d is not None]
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            turns=self.turns + other.turns,
-            dollars=sum(known, Decimal(0)) if known else None,
-            basis=_weaker(self, other),
-        )
+        return Usage(**self._combined(other, sum), basis=_weaker(self, other))
+
+    def at_least(self, other: Usage) -> Usage:
+        """Return this usage with the numbers of *other* where those are higher."""
+        # A price per token has more digits than what an agent reports.
+        mine, others = (round(usage.dollars or Decimal(0), 4) for usage in (self, other))
+        is_others = self == Usage() or others > mine
+        return Usage(**self._combined(other, max), basis=other.basis if is_others else self.basis)
+
+    def _combined(self, other: Usage, combine: Callable[[Iterable[Any]], Any]) -> dict[str, Any]:
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in _AMOUNTS}
+        known = {name: [one for one in pair if one is not None] for name, pair in pairs.items()}
+        return {name: combine(values) for name, values in known.items() if values}
+
+
+_AMOUNTS = tuple(field.name for field in attrs.fields(Usage) if field.name != "basis")
 
 
 def _weaker(one: Usage, other: Usage) -> Basis:

@@ -21,7 +21,7 @@ from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import attrs
 
@@ -270,7 +270,11 @@ async def run_agent(call: AgentCall) -> AgentResult:
     """Return a valid answer: the recorded one, or that of a conversation with at most two complaints."""
     complaints: Sequence[str] = ()
     value: Any = None
-    recorded = _recorded_exchanges(call)
+    # Not those before the step's last failure: a step that is retried starts from scratch.
+    base = call.run.step(call.step).base
+    facts = call.run.facts(AgentOpened, AgentClosed, step=call.step, after=base)
+    exchanges: Iterator[Any] = (fact.data for fact in facts)
+    recorded: list[AgentOpened | AgentClosed] = [one for one in exchanges if one.key == call.key]
     # The last answer under the call's key, unless the agent was asked again after it.
     last = recorded[-1] if recorded else None
     known = structure(last.value, AgentResult) if isinstance(last, AgentClosed) and last.value else None
@@ -296,14 +300,6 @@ async def run_agent(call: AgentCall) -> AgentResult:
             prompt = f"Your answer cannot be used yet:\n{listed}\nFix this and answer again, in full."
             task = attrs.evolve(task, prompt=prompt, conversation=attrs.evolve(conversation, resume=True))
     raise RejectedAnswer(f"the agent's answer is still invalid: {'; '.join(complaints)}", value)
-
-
-def _recorded_exchanges(call: AgentCall) -> list[AgentOpened | AgentClosed]:
-    # Not those before the step's last failure: a step that is retried starts from scratch.
-    base = call.run.step(call.step).base
-    facts = call.run.facts(AgentOpened, AgentClosed, step=call.step, after=base)
-    found: list[AgentOpened | AgentClosed] = [cast("Any", fact.data) for fact in facts]
-    return [each for each in found if each.key == call.key]
 
 
 def _recorded_tools(call: AgentCall, conversation: Conversation) -> list[ToolRecord]:
@@ -425,7 +421,8 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
         raise
     # The plugin's own list does not count: only the core knows which tools it permitted.
     result = attrs.evolve(result, uses=tuple(call.tools))
-    usage = result.usage if result.usage.turns else call.used
+    # What was counted while it worked is spent, whatever an agent says at the end.
+    usage = result.usage.at_least(call.used)
     _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
     if result.ended in ("turns", "dollars"):
         if getattr(limits, result.ended) != getattr(own, result.ended):
@@ -460,8 +457,8 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
         )
     if why := validate_storable(outcome.value, AgentResult):
         # An agent that reports its usage only with the answer has spent it all the same.
-        if not validate_storable(outcome.value.usage, Usage) and outcome.value.usage.turns:
-            call.used = outcome.value.usage
+        if not validate_storable(outcome.value.usage, Usage):
+            call.used = outcome.value.usage.at_least(call.used)
         raise PluginError(outcome.plugin, "gsd_run_agent", why)
     # Once, before anything uses the answer: it goes into planning files, questions and commits.
     return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))

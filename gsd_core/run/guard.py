@@ -36,7 +36,7 @@ from gsd_core.sanitize import one_line
 
 from .runtime import Run
 from .sandbox import Confinement, is_protected
-from .seal import Changes, Difference, Mark, Seal
+from .seal import Changes, Difference, Seal
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,9 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     compare = partial(place.sealer.compare, place.seal, known, accepted=_protected(run), owned=owned)
     changes = await run.git.call(compare)
     if changes.edited:
-        place.seal = attrs.evolve(place.seal, files=_with_edits(place.seal, changes))
+        edited = {**place.seal.files, **changes.edited}
+        files = {path: mark for path, mark in edited.items() if mark is not None}
+        place.seal = attrs.evolve(place.seal, files=files)
         _record_accepted(run, changes, step, attempt, owned=owned)
     if not changes.differences:
         # The run's own commits, and what others do: fetched branches, other worktrees and projects.
@@ -167,11 +169,6 @@ def _protected(run: Run) -> Callable[[Path], bool]:
 def _record_accepted(run: Run, changes: Changes, step: str, attempt: int, *, owned: bool) -> None:
     listed = tuple(one_line(path, MAX_LENGTH) for path in sorted(changes.edited)[:MAX_LISTED])
     run.record(facts.GuardAccepted(paths=listed, owned=owned), step=step, attempt=attempt)
-
-
-def _with_edits(seal: Seal, changes: Changes) -> dict[str, Mark]:
-    edited = {**seal.files, **changes.edited}
-    return {path: mark for path, mark in edited.items() if mark is not None}
 
 
 async def _undo(

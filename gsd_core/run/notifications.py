@@ -52,7 +52,8 @@ def notice_of(event: Event, state: State, project: str, command: str = "gsd") ->
             body = f"{error['message']}\n{error['hint']}".strip()
             return notice("error", f"{event.step} failed", body, "error")
         case "recovered":
-            lost = ", ".join(_describe_step(step) for step in data.get("lost") or ())
+            steps = map(StepId.parse, data.get("lost") or ())
+            lost = ", ".join(f"plan {one.detail}" if one.kind == "execute" else str(one) for one in steps)
             if not lost and not data.get("crashed"):
                 return None  # only a stale lock or a leftover process was removed
             ended = "The last process ended without finishing: it was killed, or the machine failed. "
@@ -142,9 +143,3 @@ def _in_words(time: timedelta) -> str:
         if count or parts:
             parts.append(f"{count} {unit}")
     return " ".join(parts[:2]) or "0 s"
-
-
-def _describe_step(text: str) -> str:
-    """Return a step in words: ``1/execute/01-01`` → ``plan 01-01``, ``2/verify`` → ``2/verify``."""
-    step = StepId.parse(text)
-    return f"plan {step.detail}" if step.kind == "execute" else text

@@ -594,6 +594,9 @@ class Host:
         """See :class:`gsd_core.StepHost`."""
         texts = "\0".join(question.text for question in inquiry.questions)
         key = f"{inquiry.kind} {hashlib.sha256(texts.encode()).hexdigest()[:12]}"
+        # Who asks for a step once more may answer otherwise this time.
+        if (done := self.run.step(self.step.id).completed) and self.step.id in self.run.state.asked:
+            key = f"{key} {done}"
         with core_at_work(), self._may_park():
             return await ask(self.run, inquiry, step=self.step.id, key=key, agent_waits=self.agents > 0)
 

@@ -132,7 +132,8 @@ def _redact(text: str, strict: bool) -> str:
 
 def safe_text(text: str, *, multiline: bool = True, strict: bool = False) -> str:
     """Return *text* sanitized and redacted, as every place where text leaves the run needs it."""
-    return redact(sanitize(text, multiline=multiline), strict=strict)
+    # Its lines are joined last: a secret that continues on the next line would not be recognized any more.
+    return sanitize(redact(sanitize(text), strict=strict), multiline=multiline)
 
 
 def one_line(text: str, width: int) -> str:

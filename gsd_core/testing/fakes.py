@@ -292,10 +292,6 @@ class FakeHost:
         return result
 
 
-def _allow(use: ToolUse) -> Permission:
-    return Allow()
-
-
 def _deny_unconfirmed(use: ToolUse, reason: str) -> Permission:
     return Deny(reason=f"no human is available to confirm: {reason}")
 
@@ -325,7 +321,7 @@ class FakeAgentHost:
     *uses*, *confirmed*, *questions*, *calls*, *activities*, *usages* and *pids*.
     """
 
-    policy: Callable[[ToolUse], Permission] = _allow
+    policy: Callable[[ToolUse], Permission] = lambda _: Allow()
     confirms: Callable[[ToolUse, str], Permission] = _deny_unconfirmed
     answers: Callable[[Question], Answer] = _recommend
     replies: Callable[[str, Mapping[str, Any]], str] = _reply

@@ -17,7 +17,6 @@ from gsd_core import (
     Cap,
     Scope,
     Spend,
-    StepId,
     Stop,
     Unit,
     counted,
@@ -44,7 +43,8 @@ class BudgetSettings:
     """The most that agents may use: dollars, tokens of all kinds, and turns, which are requests to a model.
 
     *max_usd*, *max_tokens*, *max_turns*: a run, over all its processes. *phase_usd*, *phase_tokens*,
-    *phase_turns*: one phase of it. *project_usd*, *project_tokens*, *project_turns*: all runs of the project.
+    *phase_turns*: one phase of it, and all together that it does outside of phases, such as the roadmap.
+    *project_usd*, *project_tokens*, *project_turns*: all runs of the project.
     *day_usd*, *day_tokens*, *day_turns*: all runs of all your projects on this machine on one day, local
     time; a call counts on the day on which it ends. ``None`` means no limit. Rehearsals cost nothing: they do
     not count for projects and days. At most the turns in progress are overspent, when a limit is reached or
@@ -75,12 +75,12 @@ class BudgetSettings:
             if (limit := getattr(self, field.name)) is not None and limit < 0:
                 raise ValueError(f"expected a number of at least 0, got {limit}")
 
-    def limits(self, step: str) -> Iterator[tuple[Scope, Unit, Decimal | int]]:
-        """Yield the limits that count for a *step*; one of no phase has only the others."""
+    def limits(self) -> Iterator[tuple[Scope, Unit, Decimal | int]]:
+        """Yield the limits that are set."""
         for scope, begin in SCOPES.items():
             for unit, end in UNITS.items():
                 limit = getattr(self, f"{begin}_{end}")
-                if limit is not None and (scope != "phase" or StepId.parse(step).phase):
+                if limit is not None:
                     yield scope, unit, limit
 
 
@@ -93,9 +93,8 @@ def settings() -> Iterable[type]:
 @implements(gsd_check_budget)
 async def check_budget(spend: Spend) -> Stop | Cap | None:
     """Stop if a budget is spent, or if what comes next could exceed it; else the call gets what is left."""
-    limits = list(settings_of(BudgetSettings).limits(spend.step))
     left: dict[Unit, Decimal | int] = {}
-    for scope, unit, limit in limits:
+    for scope, unit, limit in settings_of(BudgetSettings).limits():
         used = getattr(spend.used(scope), unit)
         coming, held = getattr(spend.coming, unit), getattr(spend.held, unit)
         left[unit] = min(left.get(unit, limit), limit - used - held)

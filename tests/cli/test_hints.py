@@ -49,6 +49,20 @@ def test_a_plugin_of_a_named_folder_is_checked_by_its_name(bench: Bench) -> None
     assert "own (file)" in shown.stdout, shown.stderr
 
 
+def test_a_plugin_s_file_has_its_whole_path_in_what_is_typed_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = "from gsd_core import implements\nfrom gsd_core.hookspecs import gsd_panels\n"
+    plugin += "@implements(gsd_panels)\ndef panels(project):\n    return []\n"
+    (tmp_path / "mine.py").write_text(plugin)
+    (tmp_path / "native").touch()
+    monkeypatch.chdir(tmp_path)
+
+    result = call("-p", "mine.py", "-p", "native", "mcp", "install", "--print")
+
+    assert result.stdout.endswith(f"gsd mcp -p {tmp_path / 'mine.py'} -p native\n"), result.stderr
+
+
 def test_a_failure_names_the_project_in_its_hint(bench: Bench) -> None:
     text = call("resume", "-C", bench.root)
     data = call("-C", bench.root, "resume", "--output-format", "json")

@@ -166,6 +166,17 @@ def test_with_nothing_due_the_step_is_null_and_the_reason_says_why(
         assert call(other, "-C", tmp_path).stdout.endswith(f"nothing is due: {reason}\n{more}")
 
 
+def test_a_wrong_setting_has_the_name_and_the_way_out_that_its_file_gives_it(tmp_path: Path) -> None:
+    root = make_project(tmp_path, {"ROADMAP.md": "### Phase 1: A\n", "config.json": '{"granularity": "xx"}'})
+
+    result = call("next", "-C", root)
+    settings = call("settings", "show", "-C", root)
+
+    assert ".planning/config.json: granularity: expected one of" in result.stderr
+    hint = next(line for line in settings.stderr.splitlines() if line.startswith("hint: "))
+    assert hint in result.stderr.splitlines()
+
+
 def test_the_settings_of_the_project_count(tmp_path: Path) -> None:
     make_project(tmp_path, {"ROADMAP.md": "### Phase 1: A\n### Phase 2: B\n"})
     assert shown(tmp_path)["step"] == "1/discuss"

@@ -187,9 +187,24 @@ def test_what_a_plugin_prints_is_not_in_a_completion(root: Path) -> None:
     assert done.returncode == 0
 
 
-def test_what_a_plugin_prints_is_not_in_what_an_mcp_client_reads(root: Path, tmp_path: Path) -> None:
+FLOOD = """
+import time
+def flood():
+    while True:
+        time.sleep(0.001)
+        print("NOISE", flush=True)
+        os.write(1, b"NOISE\\n")
+threading.Thread(target=flood, daemon=True).start()
+print("NOISE")
+"""
+
+
+@pytest.mark.parametrize("plugin", [NOISY, FLOOD, NOISY + FLOOD], ids=["hooks", "thread", "both"])
+def test_what_a_plugin_prints_is_not_in_what_an_mcp_client_reads(
+    root: Path, tmp_path: Path, plugin: str
+) -> None:
     file = tmp_path / "mine.py"
-    file.write_text(START + NOISY)
+    file.write_text(START + plugin)
     hello = {
         "jsonrpc": "2.0",
         "id": 1,

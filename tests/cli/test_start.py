@@ -136,6 +136,20 @@ def test_a_file_of_the_project_cannot_consent_for_the_user(tmp_path: Path, idea:
     assert not (tmp_path / ".git").exists()
 
 
+@pytest.mark.slow
+def test_an_agent_that_is_not_logged_in_does_not_matter_to_what_code_does_alone(tmp_path: Path) -> None:
+    root = repository(make_project(tmp_path / "project", {"ROADMAP.md": "### Phase 1: A\n"}))
+    (tmp_path / "oracle.py").write_text(LOGGED_OUT)
+    given = ("-C", root, "-p", tmp_path / "oracle.py", "--agent", "oracle", "--max-budget-usd", "1")
+
+    audit = call("milestone", "audit", *given)
+    debug = call("debug", "It hangs", *given)
+
+    assert audit.exit_code == 0, audit.stderr
+    assert [*(root / ".planning").glob("v*-MILESTONE-AUDIT.md")]
+    assert debug.exit_code == 4, debug.stderr
+
+
 def test_an_agent_without_credentials_ends_the_start_at_once(tmp_path: Path, idea: Path) -> None:
     plugins = tmp_path / "plugins"
     plugins.mkdir()

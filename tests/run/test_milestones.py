@@ -274,14 +274,43 @@ def test_a_milestone_with_an_open_phase_or_with_gaps_is_kept_open(project: Path)
 
     end = h.do(asked(project, CLOSE))
 
-    assert end.exit == ExitCode.FAILED
-    assert "kept open" in end.reason
+    assert last_gaps(end) == ("gaps", ExitCode.GAPS)
+    assert h.facts(project, "step.completed")[-1].data["subject"] == "v1.0 is kept open"
     assert tree(project) == before
+    assert open_questions(state_of(project)) == (), "a person decided, and nothing failed"
 
     text = planning_file(project, "ROADMAP.md")
     commit(project, "ROADMAP.md", text + "\n### Phase 2: More\n")
-    end = h.do(asked(project, CLOSE))
+    end = h.do(evolve(asked(project, CLOSE), command=("once more",)))
+    assert end.exit == ExitCode.FAILED
     assert "phase 2 is not complete" in end.reason
+
+
+def test_who_keeps_a_milestone_open_is_asked_again_only_when_they_ask_for_it(project: Path) -> None:
+    with_orphan(project)
+    closing = h.request(project, h.one_phase(), run={"close_milestone": True, "audit": False})
+
+    end = h.do(closing)
+
+    assert last_gaps(end) == ("gaps", ExitCode.GAPS)
+    assert len(h.facts(project, "question.asked")) == 1
+    assert h.do(closing).exit == ExitCode.GAPS
+    assert len(h.facts(project, "question.asked")) == 1
+    assert h.do(asked(project, CLOSE, yes=False)).exit == ExitCode.QUESTION
+    [question] = open_questions(state_of(project))
+    h.answer(project, question.question.id, "Close it")
+    assert h.do(asked(project, CLOSE, yes=False)).exit == ExitCode.OK
+    assert not read_planning(project).phases
+
+
+def test_what_kept_a_milestone_open_is_no_gap_once_a_run_has_done_it(project: Path) -> None:
+    with_orphan(project)
+    assert h.do(asked(project, CLOSE)).exit == ExitCode.GAPS
+
+    end = h.do(h.request(project, h.one_phase()))
+
+    assert last_gaps(end) == ("done", ExitCode.OK), end.reason
+    assert read_audit(project, "v1.0").text("status") == "passed"
 
 
 def test_open_items_are_named_and_listed_and_closing_twice_changes_nothing(project: Path) -> None:

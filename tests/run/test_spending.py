@@ -112,10 +112,11 @@ def test_each_call_of_an_agent_that_reports_nothing_is_a_turn(tmp_path: Path) ->
     assert "2 of the 2-turn budget is spent" in end.reason
 
 
-def test_a_phase_has_a_budget_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", ["executor", "roadmapper"])
+def test_a_phase_has_a_budget_of_its_own_and_what_is_outside_of_phases_too(tmp_path: Path, role: str) -> None:
     root = h.repository(tmp_path / "project")
 
-    end = run(root, uses(100, "executor", dollars=Decimal("0.10"), basis="reported"), {"phase_usd": "0.50"})
+    end = run(root, uses(100, role, dollars=Decimal("0.10"), basis="reported"), {"phase_usd": "0.50"})
 
     assert end.exit == 5
     assert "$0.50 budget of the phase is spent" in end.reason
@@ -206,6 +207,25 @@ def test_an_impossible_usage_fails_the_step_and_lowers_nothing(tmp_path: Path, u
 
     assert end.exit == 1
     assert "is impossible" in end.reason
+
+
+@pytest.mark.parametrize("ends_with_an_error", [False, True])
+def test_what_an_agent_says_at_the_end_takes_nothing_back(tmp_path: Path, ends_with_an_error: bool) -> None:
+    root = h.repository(tmp_path / "project")
+
+    async def understates(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        turn = Usage(turns=1, input_tokens=70, dollars=Decimal("0.60"), basis="reported")
+        for _ in range(3):
+            await host.progress(Activity(kind="text"), turn)
+        last = Usage(turns=1, output_tokens=5, dollars=Decimal("0.01"), basis="reported")
+        value: Any = object() if ends_with_an_error else {}
+        return AgentResult(text="", value=value, usage=last)
+
+    run(root, h.Watched(h.one_phase(), understates), {})
+
+    used = h.facts(root, "agent.closed")[0].data["usage"]
+    assert (used["dollars"], used["turns"]) == ("1.80", 3)
+    assert (used["input_tokens"], used["output_tokens"]) == (210, 5)
 
 
 @pytest.mark.parametrize(("limit", "code"), [("0.001", 5), ("5", 1)])

@@ -82,6 +82,16 @@ def test_a_line_is_redacted_before_it_is_cut() -> None:
     assert secret[:4] not in one_line(f"token {text}", 30)
 
 
+@pytest.mark.parametrize("name", [*SHAPES])
+def test_a_secret_over_several_lines_is_redacted_before_they_are_joined(name: str) -> None:
+    text, secret = SHAPES[name]
+
+    joined = safe_text(f"first\n{text}\nlast", multiline=False)
+
+    assert " ".join(secret.split()) not in joined
+    assert "\n" not in joined
+
+
 @pytest.mark.parametrize(
     "form",
     [

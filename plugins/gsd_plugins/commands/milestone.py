@@ -50,6 +50,7 @@ from gsd_plugins.native import (
     confirm_close,
     decide_on_gaps,
     gap_of,
+    kept_open,
     open_items_of,
     require_complete,
 )
@@ -222,7 +223,10 @@ async def execute_close(step: StepRequest, host: StepHost) -> StepResult:
     if not (step.project / f"{ARCHIVE}/{version}-ROADMAP.md").is_file():
         require_complete(step)
         found = audit(step.planning, step.project)
-        by = await confirm_close(step, host, found, open_items_of(found, step))
+        decided = await confirm_close(step, host, found, open_items_of(found, step))
+        if decided.left:
+            return kept_open(version, decided)
+        by = decided.accepted_by
     command = Command(name="complete-milestone", arguments=lambda step: version, missing=_still_open)
     await run_command(step, host, command, more=_instructions(step, found, by))
     return StepResult(subject=f"{version} was completed by the user's command")

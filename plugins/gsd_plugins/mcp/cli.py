@@ -25,7 +25,13 @@ Examples:
 """
 
 
-@click.group("mcp", invoke_without_command=True, epilog=EXAMPLES)
+class Server(click.Group):
+    """A command whose standard output only a client reads, except for its help."""
+
+    serves_stdout = True
+
+
+@click.group("mcp", cls=Server, invoke_without_command=True, epilog=EXAMPLES)
 @click.pass_context
 def mcp(ctx: click.Context) -> None:
     """Serve MCP on standard input and output, for Claude Code and other clients.
@@ -52,9 +58,11 @@ async def _serve() -> None:
     out = data_output(reserve=True)
     async with harness() as sessions:
         server = make_server(sessions)
+        import anyio
         from mcp.server.stdio import stdio_server
 
-        async with stdio_server() as (reading, writing):
+        protocol = await anyio.open_file(out.fileno(), "w", encoding="utf-8", closefd=False)
+        async with stdio_server(stdout=protocol) as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
         # The client reads JSON-RPC only: what anything prints at the exit goes to standard error, too.
         out.flush()
@@ -83,7 +91,7 @@ def install(only_print: bool, scope: str) -> None:
     program = find_program("claude", Path.cwd())
     if program is None:
         raise UserError("the program 'claude' is not on PATH", hint=f"where it is, run: {line}")
-    code = subprocess.run([str(program), *words], check=False).returncode
+    code = subprocess.run([str(program), *words], check=False, stdout=data_output()).returncode
     if code:
         raise UserError(f"claude mcp add failed with exit code {code}", hint=f"try it yourself: {line}")
 

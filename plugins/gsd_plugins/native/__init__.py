@@ -16,7 +16,7 @@ from .audit import Decision, closing_name, gap_of
 from .audit import decide as decide_on_gaps
 from .close import confirm as confirm_close
 from .close import items_of as open_items_of
-from .close import require_complete
+from .close import kept_open, require_complete
 
 __all__ = [
     "Decision",
@@ -25,6 +25,7 @@ __all__ = [
     "decide_on_gaps",
     "execute_step",
     "gap_of",
+    "kept_open",
     "open_items_of",
     "require_complete",
     "steps",

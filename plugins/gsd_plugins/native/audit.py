@@ -58,6 +58,7 @@ step_type = StepType(
     due=is_due,
     writes=(".planning/v*-MILESTONE-AUDIT.md",),
     title="Audit the milestone's requirements, phases and open items",
+    asks_agent=False,
 )
 
 

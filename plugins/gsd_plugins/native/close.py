@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from gsd_core import (
     FileMove,
     FileWrite,
+    Found,
+    Gap,
     Inquiry,
     Option,
     Permanent,
@@ -35,7 +37,7 @@ from gsd_core.planning.open_items import open_items
 from gsd_core.planning.state import close_milestone
 from gsd_core.planning.summary import with_notes
 
-from .audit import beginning_of
+from .audit import Decision, beginning_of
 from .paths import date_of
 
 ARCHIVE = ".planning/milestones"
@@ -46,8 +48,12 @@ WITH_TAG, WITHOUT_TAG = "with a tag", "without a tag"
 
 
 def is_due(now: StepSituation) -> bool:
-    """Whether the user wants the milestone closed: by a setting, or by starting the next one."""
-    return now.close and bool(now.planning.phases)
+    """Whether the user wants the milestone closed: by a setting, or by starting the next one.
+
+    One whose phases are still there after it was to be closed was kept open: nothing is asked twice.
+    """
+    last = [step.kind for step in now.completed if step.kind in ("complete", "close")][-1:]
+    return now.close and bool(now.planning.phases) and last != ["close"]
 
 
 step_type = StepType(
@@ -61,6 +67,7 @@ step_type = StepType(
         ".planning/phases/**",
     ),
     title="Archive the milestone and tag it",
+    asks_agent=False,
 )
 
 
@@ -74,13 +81,17 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     _check(step)
     found = audit(planning, step.project)
     left = items_of(found, step)
-    await confirm(step, host, found, left)
+    decided = await confirm(step, host, found, left)
+    if decided.left:
+        return kept_open(found.milestone, decided)
     about = shipped(planning, step.project, date_of(step))
+    # An older audit is not archived; the one of now is in its place.
+    removed = [".planning/REQUIREMENTS.md", *([] if _is_current(step) else [audit_path(planning.milestone)])]
     return StepResult(
         subject=f"chore: complete milestone {about.label}",
         files=tuple(_files(step, about, found, left)),
         moved=tuple(_moves(step, about)),
-        removed=tuple(_removed(step)),
+        removed=tuple(path for path in removed if (step.project / path).is_file()),
         tag=_tag(step, about),
     )
 
@@ -91,23 +102,25 @@ def items_of(found: Audit, step: StepRequest) -> tuple[str, ...]:
     return (*listed, *open_items(step.planning, step.project))
 
 
-async def confirm(step: StepRequest, host: StepHost, found: Audit, left: Sequence[str]) -> str:
-    """Ask whether a milestone with gaps or open items is closed; return who agreed, if anybody was asked.
+async def confirm(step: StepRequest, host: StepHost, found: Audit, left: Sequence[str]) -> Decision:
+    """Ask whether a milestone with gaps or open items is closed; return who agreed, or what is left if not.
 
-    Gaps that a person left open after the audit need no second answer. Raises ``Permanent`` if it is kept
-    open.
+    Gaps that a person left open after the audit need no second answer.
     """
     is_accepted = read_audit(step.project, step.planning.milestone).text("gaps_accepted_by")
     gaps = () if is_accepted and _is_current(step) else gaps_in_words(found)
     if not gaps and not left:
-        return ""
+        return Decision()
     answer = (await host.ask(_inquiry(found.milestone, gaps, left)))[0]
     if answer.words != CLOSE:
-        raise Permanent(
-            f"{found.milestone} has {'gaps' if gaps else 'open items'} and is kept open",
-            hint=f"see what is missing with: gsd milestone audit, and in {audit_path(found.milestone)}",
-        )
-    return answer.by or "a person"
+        reason = f"{found.milestone} is kept open"
+        return Decision(left=tuple(Gap(truth=text, reason=reason) for text in (*gaps, *left)))
+    return Decision(accepted_by=answer.by or "a person")
+
+
+def kept_open(milestone: str, decided: Decision) -> StepResult:
+    """Return the result of a close that archives nothing, because of what is *decided* to be left."""
+    return StepResult(subject=f"{milestone} is kept open", outcome=Found(gaps=decided.left))
 
 
 def require_complete(step: StepRequest) -> None:
@@ -202,14 +215,6 @@ def _moves(step: StepRequest, about: Shipped) -> Iterator[FileMove]:
         if phase.directory.startswith(PHASES) and (step.project / phase.directory).is_dir():
             name = phase.directory.removeprefix(PHASES)
             yield FileMove(path=phase.directory, target=f"{ARCHIVE}/{about.version}-phases/{name}")
-
-
-def _removed(step: StepRequest) -> Iterator[str]:
-    if "REQUIREMENTS.md" in step.planning.documents:
-        yield ".planning/REQUIREMENTS.md"
-    path = audit_path(step.planning.milestone)
-    if not _is_current(step) and (step.project / path).is_file():
-        yield path
 
 
 def _tag(step: StepRequest, about: Shipped) -> Tag | None:

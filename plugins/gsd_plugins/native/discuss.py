@@ -92,7 +92,10 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             deferred=found.deferred,
             discretion=(*found.discretion, DISCRETION),
         )
-        text = render_context(phase, [*_constraints(step), *decided], scope, date_of(step))
+        # They limit every phase, so not every phase has a plan that implements them.
+        listed = constraints(step.planning.documents.get("PROJECT.md", ""))
+        limits = (Decision(area=kind, text=words, tag=INFORMATIONAL) for kind, words in listed)
+        text = render_context(phase, [*limits, *decided], scope, date_of(step))
     status = "Ready to plan" if not phase.plans else "Planned"
     return StepResult(
         subject=f"docs({number}): capture phase context",
@@ -101,27 +104,17 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
 
 
-def _constraints(step: StepRequest) -> tuple[Decision, ...]:
-    # They limit every phase, so not every phase has a plan that implements them.
-    listed = constraints(step.planning.documents.get("PROJECT.md", ""))
-    return tuple(Decision(area=kind, text=text, tag=INFORMATIONAL) for kind, text in listed)
-
-
 def _prompt(step: StepRequest, phase: PhaseView) -> str:
+    others = (f"{one.number}: {one.name}" for one in step.planning.phases if one.number != phase.number)
     return join(
         phase_sections(step, phase),
         existing_plans_section(step, phase),
         notes_section(step, phase),
-        _other_phases(step, phase),
+        section("Other phases, which are not to be discussed", fence("phases", bullets(others))),
         files_section(step, phase),
         rules_section(step, "discusser"),
         section("The owner wants to discuss", fence("wish", step.text)),
     )
-
-
-def _other_phases(step: StepRequest, phase: PhaseView) -> str:
-    others = (f"{one.number}: {one.name}" for one in step.planning.phases if one.number != phase.number)
-    return section("Other phases, which are not to be discussed", fence("phases", bullets(others)))
 
 
 def _accept(seen: set[str]) -> Callable[[AgentResult], Sequence[str]]:

@@ -105,11 +105,13 @@ class TaskLog:
             # The repaired check did not exist before the task was done.
             return
         result = await self.host.check_before(self.with_check(task))
+        # Planning files are the core's.
+        changes_files = any(not path.removeprefix("./").startswith(".planning/") for path in task.files)
         if result.unusable:
             if not await self._repaired(task, TaskCommit(check=result)):
                 return
         # A task without files only verifies something: its check may pass at any time.
-        elif result.ok and not decided and not task.cycle and any(map(_is_of_project, task.files)):
+        elif result.ok and not decided and not task.cycle and changes_files:
             self.decisions[task.number] = await revise_check(
                 self.step, self.plan, task, result, "passes before", self.host
             )
@@ -398,11 +400,6 @@ def _builds_on(later: Task, task: Task) -> bool:
 
 def _normal(path: str) -> str:
     return path.removeprefix("./")
-
-
-def _is_of_project(path: str) -> bool:
-    """Whether an agent may change the file: not if it is a planning file, which the core maintains."""
-    return not path.removeprefix("./").startswith(".planning/")
 
 
 def _shortened(problem: str) -> str:

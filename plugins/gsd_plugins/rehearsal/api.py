@@ -46,17 +46,13 @@ def _stop_reason(message: Blocks) -> str:
     return "tool_use" if uses_tools else "end_turn"
 
 
-def _usage() -> Mapping[str, int]:
-    return {"input_tokens": 100, "output_tokens": 20}
-
-
 @attrs.frozen
 class Blocks:
     """A message of the model; *usage* as the API counts it. *stop_reason* is derived from the blocks."""
 
     content: tuple[Block, ...]
     stop_reason: str = attrs.field(default=attrs.Factory(_stop_reason, takes_self=True))
-    usage: Mapping[str, int] = attrs.field(factory=_usage)
+    usage: Mapping[str, int] = attrs.field(factory=lambda: {"input_tokens": 100, "output_tokens": 20})
 
 
 @attrs.frozen

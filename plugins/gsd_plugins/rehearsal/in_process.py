@@ -14,17 +14,7 @@ from typing import Any
 
 import attrs
 
-from gsd_core import (
-    Activity,
-    AgentHost,
-    AgentResult,
-    AgentTask,
-    Allow,
-    Ask,
-    StepError,
-    ToolUse,
-    Usage,
-)
+from gsd_core import Activity, AgentHost, AgentResult, AgentTask, Allow, Ask, StepError, ToolUse, Usage
 from gsd_plugins.claude import api_error, format_answers, parse_questions
 
 from .api import Block, Failure, Text, ToolUseBlock

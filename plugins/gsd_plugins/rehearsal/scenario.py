@@ -19,14 +19,7 @@ import attrs
 from gsd_core import Option, Question, normal_phase, padded
 from gsd_core.planning.idea import split_statements
 
-from .plans import (
-    CHECKPOINT,
-    Json,
-    ScriptedPlans,
-    ScriptedTask,
-    is_quick,
-    merges,
-)
+from .plans import CHECKPOINT, Json, ScriptedPlans, ScriptedTask, is_quick, merges
 from .product import FileEdit, Product
 
 _ASKED_ID = re.compile(

@@ -119,7 +119,7 @@ def statuses_of(sessions: Sequence[Session]) -> Statuses:
 
 def _short(text: str, width: int) -> str:
     """Return *text*, which others wrote, on one line of at most *width* characters."""
-    line = " ".join(safe_text(text, multiline=False).split())
+    line = " ".join(safe_text(text).split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
