@@ -100,14 +100,6 @@ class LocalProgram:
         return found[1] if found else ""
 
 
-def programs_in_config(git: Command) -> tuple[LocalProgram, ...]:
-    """Return the programs that the repository's own settings name, and that do not run without trust.
-
-    Hooks are not among them. Empty if there is no repository.
-    """
-    return git.local_programs()
-
-
 def filters_to_trust(git: Command) -> tuple[LocalProgram, ...]:
     """Return the filters that git would need to commit, and that a user may trust; none without a repository.
 

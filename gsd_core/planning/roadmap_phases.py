@@ -150,12 +150,11 @@ def _place(roadmap: Roadmap, lines: Lines, before: Sequence[Mention], new: Plann
 
 
 def _nearest_open(entries: Sequence[Entry], siblings: Sequence[Mention], new: PlannedPhase) -> Entry | None:
-    """Return the entry of the milestone after which the new one is, else the first one's place."""
-    numbers = {one.number for one in siblings}
+    """Return the last entry of the milestone before the new phase, if any."""
+    numbers = {one.number for one in siblings if phase_order(one.number) < phase_order(new.number)}
     milestones = {one.milestone for one in siblings}
-    found = [e for e in entries if e.number in numbers and e.milestone in milestones and not e.shipped]
-    before = [entry for entry in found if phase_order(entry.number) < phase_order(new.number)]
-    return max(before or found[:0], key=lambda entry: phase_order(entry.number), default=None)
+    before = [e for e in entries if e.number in numbers and e.milestone in milestones and not e.shipped]
+    return max(before, key=lambda entry: phase_order(entry.number), default=None)
 
 
 def _nearest_row(roadmap: Roadmap, siblings: Sequence[Mention], new: PlannedPhase) -> int | None:

@@ -31,7 +31,7 @@ from gsd_core.planning.survey import Measure
 from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null, obj
 from gsd_core.serializer import SCHEMA_VERSION as SCHEMA_VERSION
 
-from .phases import PhaseRow, measure_json, measure_of_snapshot, phase_rows
+from .phases import PLAN_COUNTS, PhaseRow, measure_of_snapshot, phase_rows
 
 RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
 
@@ -290,14 +290,14 @@ PHASE_ROW = Serializer(
 STATUS = Serializer(
     Status,
     "run? status=run_status idea? agent? sandbox branch? exit reason notes started_at last_at waits_for? "
-    "owner=holder progress=measure.percent percent=measure.percent plans phases_total=measure.phases "
+    "owner=holder progress=measure.percent percent=measure.percent plans=measure phases_total=measure.phases "
     "phases_complete=measure.complete idle? single_steps=single current_step steps_in_progress phases "
     "assumed not_notified questions cost budget",
     sandbox=(
         obj(name=null(TEXT), why=TEXT),
         lambda status: {"name": status.sandbox or None, "why": status.unconfined},
     ),
-    plans=(COUNTS, lambda status: measure_json(status.measure)["plans"]),
+    plans=PLAN_COUNTS,
     single_steps=Serializer(Closing, "outcome exit reason"),
     current_step=null(STEP.schema),
     steps_in_progress=arr(STEP.schema),

@@ -18,7 +18,7 @@ from gsd_core.git.command import Command
 from gsd_core.git.errors import GitError, LayoutError, UntrustedFilter
 from gsd_core.git.history import existing_commits
 from gsd_core.git.refs import bring_back_stash
-from gsd_core.git.untrusted import programs_in_config, refuse_filters
+from gsd_core.git.untrusted import refuse_filters
 from gsd_core.run.checkout import checkout_of
 from tests.hostile.tricks import (
     FILTERS,
@@ -212,7 +212,7 @@ def test_a_trusted_filter_runs(hostile: Hostile, sh: Run) -> None:
     hostile.config("filter.up.clean", "tr a-z A-Z")
     (hostile.root / "new.up").write_text("text\n")
     git = Git(hostile.root)
-    git.command = attrs.evolve(git.command, trusted=frozenset(programs_in_config(git.command)))
+    git.command = attrs.evolve(git.command, trusted=frozenset(git.command.local_programs()))
 
     asyncio.run(git.commit(["new.up"], "two", trailers={}, verify=False))
 
@@ -224,10 +224,10 @@ def test_git_lfs_installed_for_the_repository_alone_is_the_users_own(hostile: Ho
     hostile.config("filter.lfs.smudge", "git-lfs smudge -- %f")
     hostile.config("filter.lfs.process", "git-lfs filter-process")
     hostile.config("filter.lfs.required", "true")
-    assert programs_in_config(Command(root=hostile.root)) == ()
+    assert Command(root=hostile.root).local_programs() == ()
 
     hostile.config("filter.lfs.process", "git-lfs filter-process; id")
-    assert [one.value for one in programs_in_config(Command(root=hostile.root))] == [
+    assert [one.value for one in Command(root=hostile.root).local_programs()] == [
         "git-lfs filter-process; id"
     ]
 
@@ -242,12 +242,12 @@ def test_a_filter_whose_name_hides_the_key_is_refused(hostile: Hostile) -> None:
 def test_settings_are_read_again_after_they_changed(hostile: Hostile) -> None:
     git = Command(root=hostile.root)
     git("status")
-    assert programs_in_config(git) == ()
+    assert git.local_programs() == ()
 
     filters(hostile)
     (hostile.root / "x.evil").write_text("x\n")
 
-    assert {one.key for one in programs_in_config(git)} == {"filter.evil.clean", "filter.evil.smudge"}
+    assert {one.key for one in git.local_programs()} == {"filter.evil.clean", "filter.evil.smudge"}
     with pytest.raises(UntrustedFilter):
         refuse_filters(git, ["x.evil"])
     refuse_filters(git, ["a.txt"])
@@ -330,6 +330,6 @@ def test_a_signing_program_of_the_user_runs_and_reaches_the_agent(
 
 
 def test_a_folder_in_no_repository_has_no_programs(tmp_path: Path) -> None:
-    assert programs_in_config(Command(root=tmp_path)) == ()
+    assert Command(root=tmp_path).local_programs() == ()
     with pytest.raises(ProjectError):
         Command(root=tmp_path)("status")
