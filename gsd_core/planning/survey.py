@@ -31,6 +31,7 @@ from .milestones import (
     Standing,
     begins_milestone,
     merged,
+    milestone_id,
     milestone_of,
     same_version,
     says_shipped,
@@ -84,7 +85,7 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
-        milestone=milestone.version if milestone else state.text("milestone") or "v1.0",
+        milestone=milestone.version if milestone else milestone_id(state.text("milestone")) or "v1.0",
         milestone_name=milestone.name if milestone else state.text("milestone_name"),
         phases=phases,
         requirements=with_statements(parse_requirements(documents.get("REQUIREMENTS.md", "")), statements),
@@ -207,7 +208,9 @@ class _Sources:
 def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
     index = parse_roadmap(documents.get("ROADMAP.md", ""))
     known = [one.version for one in (*index.milestones, *index.folded, *index.listed)]
-    archives = dict(_archived_roadmaps(root, base, known))
+    names = _SHIPPED.findall(documents.get("MILESTONES.md", ""))
+    names.append(milestone_id(state_of(documents).text("milestone")))
+    archives = dict(_archived_roadmaps(root, base, known, names))
     standing = index.standing(_evidence(root, documents, archives.values()))
     roadmap, text, path = index, documents.get("ROADMAP.md", ""), ""
     running = standing.running.version if standing.running else ""
@@ -219,6 +222,7 @@ def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
 
 
 _STATE_PHASE = re.compile(rf"^\W*(?:Current )?Phase\W*:\W*(?:Phase )?({TOKEN})", re.MULTILINE)
+_SHIPPED = re.compile(r"^## (.+) \(Shipped: ", re.MULTILINE)
 _STATE_MILESTONE = re.compile(r"^\W*Milestone\W*:\W*(.+)$", re.MULTILINE)
 MAX_REFS = 1_000_000
 
@@ -228,7 +232,7 @@ def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Ar
     state = state_of(documents)
     line, phase = _STATE_MILESTONE.search(state.body), _STATE_PHASE.search(state.body)
     named = milestone_of(line[1]) if line else None
-    version = state.text("milestone") or (named.version if named and not named.shipped else "")
+    version = milestone_id(state.text("milestone")) or (named.version if named and not named.shipped else "")
     headings = re.findall(r"^##+ (.+)$", documents.get("MILESTONES.md", ""), re.MULTILINE)
     recorded = [one for text in headings if begins_milestone(text) and (one := milestone_of(text))]
     archived = [one.milestone for one in archives]
@@ -510,20 +514,28 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
 
 def _archived_phases(roadmap: Roadmap, version: str) -> Iterator[RoadmapPhase]:
     seen: set[str] = set()
-    for mention in roadmap.mentions():
-        if (mention.near or mention.milestone in ("", version)) and mention.number not in seen:
+    own = [one for one in roadmap.mentions() if one.near or one.milestone in ("", version)]
+    # What it folds without a version is of an earlier milestone, unless nothing else is there.
+    for mention in [one for one in own if not one.shipped] or own:
+        if mention.number not in seen and not is_backlog(mention.number):
             seen.add(mention.number)
-            if not is_backlog(mention.number):
-                yield RoadmapPhase(roadmap=roadmap, mention=mention, milestone=version)
+            yield RoadmapPhase(roadmap=roadmap, mention=mention, milestone=version)
 
 
-def _archived_roadmaps(root: Path, base: str, known: list[str]) -> Iterator[tuple[str, _Archive]]:
-    """Yield the roadmaps in ``milestones/``, by version."""
+def _archived_roadmaps(
+    root: Path, base: str, known: list[str], names: Collection[str]
+) -> Iterator[tuple[str, _Archive]]:
+    """Yield the roadmaps in ``milestones/``, by version.
+
+    *names* are those of milestones in STATE.md and MILESTONES.md: any other file needs a version in its name.
+    """
     if base != PLANNING:
         return  # all workstreams share that folder, and its files do not say whose they are
     for entry in list_below(root, ARCHIVE):
-        match = re.fullmatch(r"(v\d[\w.]*)-ROADMAP\.md", entry.name, re.IGNORECASE)
+        match = re.fullmatch(r"((v\d[\w.]*)|[\w.-]+)-ROADMAP\.md", entry.name, re.IGNORECASE)
         if not match or entry.kind != "file":
+            continue
+        if not match[2] and not any(f"{name} ".startswith(f"{match[1]} ") for name in names):
             continue
         path, version = f"{ARCHIVE}/{entry.name}", same_version(match[1], known)
         text = read_text(root, path)

@@ -84,6 +84,29 @@ CASES: dict[str, tuple[dict[str, str], str, list[str], str]] = {
         },
         *("clean-up", ["1", "2", "3"], "v1.4"),
     ),
+    "a name that no file, tag or step can have": (
+        {"ROADMAP.md": PHASES, "STATE.md": "---\nmilestone: 'M9/10: the ~last^'\n---\n"},
+        *("M9-10-the-last", ["1", "2", "3"], "v1.0"),
+    ),
+    "headings with names": (
+        {
+            "ROADMAP.md": "## Milestone: Clean up (Phase 1)\n### Phase 1: A\n"
+            "## Milestone goals: some\n## Milestone-wide rules\n## Milestone MS-09: Two\n### Phase 2: B\n",
+            "STATE.md": "---\nmilestone: MS-09\n---\n",
+        },
+        *("MS-09", ["2"], "MS-10"),
+    ),
+    "a shipped name": (
+        {
+            "ROADMAP.md": "## Milestones\n- ✅ **M6 Motion** — Phase 2 (shipped)\n<details>\n"
+            "<summary>✅ M6 Motion (Phase 2) — SHIPPED</summary>\n- [x] Phase 2: B\n</details>\n",
+            "STATE.md": "---\nmilestone: M6\n---\n",
+            "MILESTONES.md": "## M6 Motion (Shipped: 2026-01-31)\n",
+            "milestones/M6-ROADMAP.md": "# Roadmap\n- [x] **Phase 2: B** - b\n",
+            "milestones/ideas-ROADMAP.md": "# Ideas\n- [x] **Phase 9: C** - c\n",
+        },
+        *("", [], "M7"),
+    ),
 }
 
 
