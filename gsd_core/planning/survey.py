@@ -81,7 +81,7 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
     milestone, state = sources.standing.running, state_of(documents)
     idea = read_idea(root)
     statements = idea.statements if idea else ()
-    phases = _phases(root, folder, sources, _complete_in_state(state.body))
+    phases = _phases(root, folder, sources, _complete_in_state(state.body, sources))
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
@@ -114,20 +114,39 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
 _AT_PHASE = re.compile(rf"^(?:\*\*)?Phase:(?:\*\*)?\s*(?:Phase\s+)?({TOKEN})(?![\w/])(.*)$", re.MULTILINE)
 _STATUS = re.compile(r"^(?:\*\*)?Status:(?:\*\*)?\s*(?:Phase\s+(?:[\d.]+\s+)?)?(.*)$", re.MULTILINE)
 
+_MILESTONE_OVER = re.compile(r"(?:(v\S+)\s+)?milestone(?:\s+(v\S+))?\s+completed?\b", re.IGNORECASE)
+EXECUTED = "executed"
+"""Stands for each phase of the milestone whose plans are all executed."""
 
-def _complete_in_state(text: str) -> str:
-    """Return the phase that STATE.md is at if it calls it complete, else an empty text.
 
-    ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and ``Status: Phase complete``; with
-    GSD's ``Status: Phase complete — ready for verification``, only its plans are.
+def _complete_in_state(text: str, sources: _Sources) -> frozenset[str]:
+    """Return the phases that STATE.md calls complete.
+
+    That is the one it is at with ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and
+    ``Status: Phase complete``; with GSD's ``Status: Phase complete — ready for verification``, only its plans
+    are. With ``Status: Milestone complete`` it is each executed one, and a table of all phases counts too.
     """
-    if not (at := _AT_PHASE.search(text)):
-        return ""
-    end = re.split(r"\s[—–-]+\s|\((?=complete)", at[2], flags=re.IGNORECASE)[-1]
-    status = _STATUS.search(text, at.end())
+    found: set[str] = set()
+    at = _AT_PHASE.search(text)
+    status = _STATUS.search(text, at.end() if at else 0)
     said = status[1].strip() if status else ""
-    is_complete = says_complete(end.strip()) or says_complete(said)
-    return normal_phase(at[1]) if is_complete and "ready for verification" not in said else ""
+    running = sources.standing.running
+    if (over := _MILESTONE_OVER.match(said)) and {over[1], over[2]} <= {None, running and running.version}:
+        found.add(EXECUTED)
+    if at and "ready for verification" not in said:
+        end = re.split(r"\s[—–-]+\s|\((?=complete)", at[2], flags=re.IGNORECASE)[-1]
+        found |= {normal_phase(at[1])} if says_complete(end.strip()) or says_complete(said) else set()
+    with suppress(PlanningError):
+        rows = {row.number: row for row in parse_roadmap(text).rows}
+        names = {mention.number: mention.name for mention in sources.live}
+        if rows.keys() == names.keys():
+            found |= {number for number, name in names.items() if rows[number].completes(name)}
+    return frozenset(found)
+
+
+def _is_in(complete: Collection[str], number: str, executed: Sequence[bool]) -> bool:
+    """Whether a phase is among the *complete* ones; *executed* says for each plan whether it is executed."""
+    return number in complete or (EXECUTED in complete and bool(executed) and all(executed))
 
 
 def _why_idle(root: Path, base: str, sources: _Sources, documents: Mapping[str, str]) -> str:
@@ -249,7 +268,7 @@ def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Ar
     )
 
 
-def _phases(root: Path, base: str, sources: _Sources, complete: str) -> tuple[PhaseView, ...]:
+def _phases(root: Path, base: str, sources: _Sources, complete: frozenset[str]) -> tuple[PhaseView, ...]:
     folders = phase_folders(root, f"{base}/phases")
     version = sources.standing.running.version if sources.standing.running else ""
     views = [phase_view(root, sources.roadmap, mention, folders, version) for mention in sources.live]
@@ -260,7 +279,7 @@ def _phases(root: Path, base: str, sources: _Sources, complete: str) -> tuple[Ph
         attrs.evolve(
             view,
             depends_on=tuple(number for number in view.depends_on if number not in met),
-            ticked=view.ticked or view.number == complete,
+            ticked=view.ticked or _is_in(complete, view.number, [bool(plan.summary) for plan in view.plans]),
         )
         for view in sorted(views, key=lambda view: phase_order(view.number))
     )
@@ -355,8 +374,8 @@ class RoadmapPhase:
 class Survey:
     """The phases of all of a project's roadmaps, with their folders.
 
-    *current* is the version of the milestone in progress, or of the last one, *complete* the phase of it that
-    STATE.md is at and calls complete; *newest* and *note* are those of its :class:`Standing`. *folders* are
+    *current* is the version of the milestone in progress, or of the last one, *complete* its phases that
+    STATE.md calls complete; *newest* and *note* are those of its :class:`Standing`. *folders* are
     by milestone and phase number; those in ``phases/`` have the milestone ``""``. *path* is that of the
     roadmap with the phases in progress. *base* is the folder with the roadmap: ``.planning``, or that of a
     workstream.
@@ -370,7 +389,7 @@ class Survey:
     note: str
     path: str
     roadmap_phases: tuple[RoadmapPhase, ...]
-    complete: str = ""
+    complete: frozenset[str] = frozenset()
     folders: Mapping[str, Mapping[str, Folder]] = attrs.field(repr=False)
 
     def phases(self, *, every: bool = False) -> tuple[Surveyed, ...]:
@@ -442,17 +461,18 @@ class Survey:
     def _surveyed(self, phase: RoadmapPhase) -> Surveyed:
         details, folder = phase.roadmap.details(phase.mention), self._folder(phase)
         plans = folder.live_plans() if folder else []
-        summaries = (folder.summary_of(name, plan_id(name, folder.number)) for name in plans if folder)
+        done = [bool(folder.summary_of(name, plan_id(name, folder.number))) for name in plans if folder]
         return Surveyed(
             number=phase.number,
             name=phase.mention.name,
             milestone=phase.milestone,
             goal=details.goal,
             depends_on=details.depends_on,
-            complete=phase.complete or (phase.number == self.complete and phase.milestone == self.current),
+            complete=phase.complete
+            or (phase.milestone == self.current and _is_in(self.complete, phase.number, done)),
             folder=folder,
             plans=len(plans),
-            summaries=sum(map(bool, summaries)),
+            summaries=sum(done),
         )
 
 
@@ -480,7 +500,8 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
     for mention in sources.roadmap.mentions():
         own = mention.number in live and not mention.shipped
         version = "" if mention.near else mention.milestone
-        milestone = running.version if running and own else version or listed.get(mention.number, "")
+        of_another = "" if own else listed.get(mention.number, "")
+        milestone = running.version if running and own else version or of_another
         if running and milestone == running.version and mention.shipped:
             continue  # of an earlier milestone with the same version
         if not is_backlog(mention.number) and (own or not sources.is_archived(mention)):
@@ -506,7 +527,7 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
         note=standing.note,
         path=sources.path or paths["ROADMAP.md"],
         roadmap_phases=tuple(sorted(phases, key=order)),
-        complete=_complete_in_state(state_of(documents).body),
+        complete=_complete_in_state(state_of(documents).body, sources),
         folders={"": phase_folders(root, f"{base}/phases")}
         | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},
     )
