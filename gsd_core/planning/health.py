@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 
 from gsd_core.errors import ConfigError, PlanningError
-from gsd_core.files import kind_below, list_below, read_below
+from gsd_core.files import FileRefused, kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
 from gsd_core.serializer import Serializer
 
@@ -49,7 +49,8 @@ from .requirements import read_requirements, requirement_ids
 from .roadmap import PATH as ROADMAP
 from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
-from .survey import Survey, read_planning, survey
+from .survey import ARCHIVE, Survey, read_planning, survey
+from .todos import PENDING
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
@@ -97,6 +98,8 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
         message = "the existing code is surveyed, and there is no project yet"
         flawed = _config_issues(root) if (root / CONFIG).exists() else ()
         return (_issue(SURVEYED, CODEBASE, message, "start with: gsd run IDEA"), *flawed)
+    if refused := [*_refused_folders(root)]:
+        return tuple(refused)
     roadmap = _roadmap_issue(root)
     state = _unreadable(root, STATE, "E004", "gsd health --repair rebuilds it", repairable=True)
     found = [*_project_issues(root), *_config_issues(root), *(one for one in (roadmap, state) if one)]
@@ -124,6 +127,15 @@ def _refused(error: PlanningError, found: Iterable[HealthIssue]) -> Iterator[Hea
     if error.path not in {one.path for one in found if one.severity == "error"}:
         code = "E003" if error.path.endswith("ROADMAP.md") else "E104"
         yield _issue(code, error.path, str(error), error.hint, line=error.line)
+
+
+def _refused_folders(root: Path) -> Iterator[HealthIssue]:
+    """Yield the issue of each folder that commands refuse to read."""
+    for folder in (PHASES, ARCHIVE, PENDING):
+        try:
+            list_below(root, folder)
+        except FileRefused as error:
+            yield _issue("E104", folder, f"cannot be read: {error.strerror}", "replace the link by a folder")
 
 
 def overall_status(issues: tuple[HealthIssue, ...]) -> HealthStatus:
