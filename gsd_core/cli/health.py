@@ -91,8 +91,8 @@ def check_journal(root: Path) -> tuple[HealthIssue, ...]:
         if (first := interrupted(root, "gsd")) is None:
             return ()
         what, fix = first.reason, first.command
-        return (HealthIssue(code="W102", severity="warning", path=str(path), message=what, fix=fix),)
-    return (HealthIssue(code="E103", severity="error", path=str(path), message=message, fix=fix),)
+        return (HealthIssue(code="W102", path=str(path), message=what, fix=fix),)
+    return (HealthIssue(code="E103", path=str(path), message=message, fix=fix),)
 
 
 def _check_settings(ctx: click.Context, root: Path) -> Iterator[HealthIssue]:
@@ -106,7 +106,7 @@ def _check_settings(ctx: click.Context, root: Path) -> Iterator[HealthIssue]:
         settings_without_run(loaded_plugins(ctx, with_trusted_ones=True), root)
     except ConfigError as error:
         fix = error.hint or "correct it, or see it with: gsd settings show"
-        yield HealthIssue(code="E106", severity="error", path="", message=str(error), fix=fix)
+        yield HealthIssue(code="E106", path="", message=str(error), fix=fix)
 
 
 def _repair(root: Path, editor: Editor | None, *, yes: bool, quiet: bool) -> list[tuple[Repair, bool]]:

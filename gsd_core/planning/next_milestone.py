@@ -8,7 +8,7 @@ template of a roadmap that is grouped by milestones (gsd-core 1.14).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from gsd_core.errors import PlanningError
@@ -22,6 +22,7 @@ from .numbers import is_backlog, last_number
 from .phases import every_folder
 from .requirements import parse_requirements
 from .roadmap import parse_roadmap, phase_section
+from .roadmap_edit import new_cell
 from .state import section_lines
 from .survey import ARCHIVE, survey
 
@@ -155,13 +156,9 @@ def _add_rows(lines: Lines, version: str, phases: Sequence[PlannedPhase]) -> Non
     if not rows:
         return
     names = [name.strip().lower() for name in cells(lines[rows[0]])]
-    values: Mapping[str, str] = {"milestone": version, "status": "Not started", "completed": "-"}
-    new: list[str] = []
-    for phase in phases:
-        row = [f"{phase.number}. {cell(title(phase.name))}"]
-        row += ["0/TBD" if name.startswith("plans") else values.get(name, "-") for name in names[1:]]
-        new.append(f"| {' | '.join(row)} |")
-    lines.insert(rows[-1] + 1, new)
+    values = [version if name == "milestone" else new_cell(name) for name in names[1:]]
+    new = [[f"{phase.number}. {cell(title(phase.name))}", *values] for phase in phases]
+    lines.insert(rows[-1] + 1, [f"| {' | '.join(row)} |" for row in new])
 
 
 def begin_in_project(

@@ -122,11 +122,8 @@ async def finish_edit(root: Path, directory: Path) -> StoredEdit | None:
         await asyncio.to_thread(end_marked, {stored.owner})
     git = Git(root, environment={"GSD_RUN": stored.owner})
     await git.sweep_locks(before=began, in_use=is_git_at_work)
-    if (
-        stored.applied
-        and is_undone(root, stored.edit)
-        and not await git.find({EDIT: stored.id}, since=stored.base)
-    ):
+    undone = stored.applied and is_undone(root, stored.edit)
+    if undone and not await git.find({EDIT: stored.id}, since=stored.base):
         forget(directory)
         return None
     if stored.applied or has_begun(root, stored.edit):

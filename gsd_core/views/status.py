@@ -287,16 +287,15 @@ PHASE_ROW = Serializer(
     "number name status steps plans gap_rounds in_range=wanted started_at completed_at",
     plans=(COUNTS, lambda row: {"total": row.plans, "done": row.plans_done}),
 )
+SPENT = Serializer(Status, "dollars=usage.dollars tokens=usage.tokens calls basis=usage.basis", basis=TEXT)
+CONFINED = Serializer(Status, "name=sandbox? why=unconfined")
 STATUS = Serializer(
     Status,
     "run? status=run_status idea? agent? sandbox branch? exit reason notes started_at last_at waits_for? "
     "owner=holder progress=measure.percent percent=measure.percent plans=measure phases_total=measure.phases "
     "phases_complete=measure.complete idle? single_steps=single current_step steps_in_progress phases "
     "assumed not_notified questions cost budget",
-    sandbox=(
-        obj(name=null(TEXT), why=TEXT),
-        lambda status: {"name": status.sandbox or None, "why": status.unconfined},
-    ),
+    sandbox=(CONFINED.schema, CONFINED.dump),
     plans=PLAN_COUNTS,
     single_steps=Serializer(Closing, "outcome exit reason"),
     current_step=null(STEP.schema),
@@ -311,13 +310,5 @@ STATUS = Serializer(
     ),
     not_notified=Serializer(FailingService, "service reason since count", since=null(TIME)),
     questions=arr(QUESTION.schema),
-    cost=(
-        obj(dollars=null(TEXT), tokens=NUMBER, calls=NUMBER, basis=TEXT),
-        lambda status: {
-            "dollars": None if status.usage.dollars is None else str(status.usage.dollars),
-            "tokens": status.usage.tokens,
-            "calls": status.calls,
-            "basis": status.usage.basis,
-        },
-    ),
+    cost=(SPENT.schema, SPENT.dump),
 )
