@@ -102,8 +102,8 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
         message = "the existing code is surveyed, and there is no project yet"
         flawed = _config_issues(root) if (root / CONFIG).exists() else ()
         return (HealthIssue(SURVEYED, CODEBASE, message, "start with: gsd run IDEA"), *flawed)
-    if refused := [*_refused_folders(root)]:
-        return tuple(refused)
+    if refused := tuple(_refused_folders(root)):
+        return refused
     roadmap = _roadmap_issue(root)
     state = _unreadable(root, STATE, "E004", "gsd health --repair rebuilds it", repairable=True)
     found = [*_project_issues(root), *_config_issues(root), *(one for one in (roadmap, state) if one)]

@@ -105,7 +105,7 @@ async def confirm(step: StepRequest, host: StepHost, found: Audit, left: Sequenc
     if answer.words != CLOSE:
         raise Permanent(
             f"{found.milestone} has {'gaps' if gaps else 'open items'} and is kept open",
-            hint=f"see what is missing with: gsd milestone audit, and in {audit_path(found.milestone)}",
+            hint=f"see what is missing with: gsd milestone audit, which writes {audit_path(found.milestone)}",
         )
     return answer.by or "a person"
 
