@@ -24,6 +24,7 @@ from gsd_core.machine.facts import RunOpened
 from .errors import ConfigError
 from .journal.store import Journal
 from .processes import boot_id
+from .serializer import Serializer
 
 WantKind: TypeAlias = Literal["plugin", "file", "setting", "command", "program", "journal"]
 SCHEMA = 1
@@ -49,6 +50,9 @@ class Want:
         canonical = json.dumps([SCHEMA, kind, name, content])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
         return cls(kind=kind, name=name, shown=shown, digest=digest)
+
+
+WANT = Serializer(Want, "kind name shown sha256=digest")
 
 
 @attrs.frozen(kw_only=True)

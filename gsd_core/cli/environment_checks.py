@@ -15,7 +15,7 @@ from gsd_core import __version__
 from gsd_core.git import Git, git_common_dir
 from gsd_core.git.command import Command, check_version
 from gsd_core.git.refs import places
-from gsd_core.git.repository import identity, is_repository
+from gsd_core.git.repository import how_to_end, identity, is_repository
 from gsd_core.programs import find_program
 from gsd_core.run.file_system import NETWORK, file_system_type, try_out
 from gsd_core.run.preflight import check_temporary_folder
@@ -69,8 +69,7 @@ def check_repository(root: Path) -> Iterator[Check]:
         state, found = "problem", f"{root} is ignored by the repository around it, so it cannot be committed"
         fix = "git init"
     elif name := asyncio.run(asynchronous.operation()):
-        state, found = "problem", f"a git {name} is in progress"
-        fix = "git bisect reset" if name == "bisect" else f"git {name} --continue, or git {name} --abort"
+        state, found, fix = "problem", f"a git {name} is in progress", how_to_end(name)
     yield Check("project", "repository", state, found, fix)
     if git("config", "--get", "--type=bool", "--default=false", "commit.gpgSign") == "true":
         found = "git signs commits: a key that asks for a passphrase stops an unattended run"

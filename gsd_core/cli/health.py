@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -35,10 +36,11 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     frontmatter of a plan or verdict), W102 (a command was interrupted), W103 (a handoff that cannot be
     read), E101 and E102 (requirements that were lost), E103 (a journal that is damaged, or of a newer gsd;
     it is never changed), E104 (another file that a command refuses to read), E105 (a template for branches
-    that a run refuses) and I101 (surveyed code, and no project yet). --repair rebuilds STATE.md and
-    config.json only; without a terminal and without --yes it shows the diffs and writes nothing. The exit
-    code is 1 if there are errors.
+    that a run refuses), E106 (settings that are invalid) and I101 (surveyed code, and no project yet).
+    --repair rebuilds STATE.md and config.json only; without a terminal and without --yes it shows the diffs
+    and writes nothing. The exit code is 1 if there are errors.
     """
+    from gsd_core.planning.config import CONFIG
     from gsd_core.planning.health import check_health, overall_status
 
     from .editing import editing
@@ -55,6 +57,9 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
         with editing(root, command) if core_folder(root) else nullcontext() as editor:
             done = _repair(root, editor, yes=yes, quiet=as_json)
     issues = (*check_journal(root), *check_health(root))
+    # The settings include config.json.
+    if not any(issue.path == CONFIG for issue in issues):
+        issues = (*_check_settings(ctx, root), *issues)
     if as_json:
         print_json(_json(issues, done))
     else:
@@ -86,8 +91,22 @@ def check_journal(root: Path) -> tuple[HealthIssue, ...]:
         if (first := interrupted(root, "gsd")) is None:
             return ()
         what, fix = first.reason, first.command
-        return (HealthIssue(code="W102", severity="warning", path=str(path), message=what, fix=fix),)
-    return (HealthIssue(code="E103", severity="error", path=str(path), message=message, fix=fix),)
+        return (HealthIssue(code="W102", path=str(path), message=what, fix=fix),)
+    return (HealthIssue(code="E103", path=str(path), message=message, fix=fix),)
+
+
+def _check_settings(ctx: click.Context, root: Path) -> Iterator[HealthIssue]:
+    from gsd_core.errors import ConfigError
+    from gsd_core.planning.health import HealthIssue
+
+    from .plugin_loading import loaded_plugins
+    from .project_settings import settings_without_run
+
+    try:
+        settings_without_run(loaded_plugins(ctx, with_trusted_ones=True), root)
+    except ConfigError as error:
+        fix = error.hint or "correct it, or see it with: gsd settings show"
+        yield HealthIssue(code="E106", path="", message=str(error), fix=fix)
 
 
 def _repair(root: Path, editor: Editor | None, *, yes: bool, quiet: bool) -> list[tuple[Repair, bool]]:

@@ -34,7 +34,7 @@ def command(ctx: click.Context, every: bool, workstream: str, as_json: bool) -> 
     as complete; the status is derived from the files in the phase's folder.
     """
     from gsd_core.planning.survey import survey
-    from gsd_core.views.planning import phases_json
+    from gsd_core.views.planning import MILESTONE, PHASE
 
     from .project import planned_root
 
@@ -42,7 +42,8 @@ def command(ctx: click.Context, every: bool, workstream: str, as_json: bool) -> 
     found = survey(root, choose_workstream(root, workstream)[1])
     phases = found.phases(every=every)
     if as_json:
-        print_json(phases_json(found, phases))
+        milestones = [*map(MILESTONE.dump, found.milestones)]
+        print_json({"milestones": milestones, "phases": [*map(PHASE.dump, phases)]})
         return
     for milestone in found.milestones:
         if every or milestone.version == found.current:

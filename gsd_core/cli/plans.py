@@ -21,20 +21,20 @@ def command(ctx: click.Context, phase: str, as_json: bool) -> None:
     """
     from gsd_core.planning.survey import flaws, survey
     from gsd_core.planning.waves import plan_waves
-    from gsd_core.views.planning import plans_json
+    from gsd_core.views.planning import PLAN
 
     from .project import planned_root
 
     view = survey(planned_root(global_options_of(ctx))).view(phase)
     warn(flaws([view]))
+    waves = plan_waves(view.plans)
     if as_json:
-        print_json(plans_json(view.plans))
+        print_json({"plans": [PLAN.dump(plan, wave=waves[plan.id]) for plan in view.plans]})
         return
     print_line(f"phase {view.number} {view.name}".rstrip())
     if not view.plans:
         print_line("no plans yet")
         return
-    waves = plan_waves(view.plans)
     rows = [
         (
             plan.id + ("" if plan.autonomous else " (with checkpoints)"),

@@ -32,7 +32,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     from gsd_core.git import Git
     from gsd_core.planning.survey import survey
     from gsd_core.planning.todos import pending_todos
-    from gsd_core.views.progress import progress_json, progress_of
+    from gsd_core.views.progress import PROGRESS, progress_of
 
     from .next import find_next
     from .project import load, notes_of, planned_root
@@ -46,7 +46,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     order = asyncio.run(Git(root).order(f"{folder}/phases")) if planning.phases else {}
     found = progress_of(survey(root, folder), planning, order, pending_todos(root), due)
     if as_json:
-        print_json(progress_json(found))
+        print_json(PROGRESS.dump(found))
         return
     for line in _lines(found, base_command(options)):
         print_line(line)

@@ -60,19 +60,12 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
 
 
 def _json(trust: ProjectTrust) -> dict[str, Any]:
+    from gsd_core.trust import WANT
+
     return {
         "project": str(trust.root),
         "trusted": not trust.new,
-        "wants": [
-            {
-                "kind": want.kind,
-                "name": want.name,
-                "shown": want.shown,
-                "sha256": want.digest,
-                "trusted": want.digest in trust.trusted,
-            }
-            for want in trust.wants
-        ],
+        "wants": [{**WANT.dump(want), "trusted": want.digest in trust.trusted} for want in trust.wants],
         "refused": [{"name": each.name, "origin": each.origin} for each in trust.consent],
     }
 

@@ -348,10 +348,6 @@ _CAUSES = (
 def _hint(text: str) -> str:
     if "failed to sign" in text or "cannot run gpg" in text:
         return "git signs commits here, and the key is missing or locked: git config commit.gpgSign"
-    if "No space left" in text or "quota exceeded" in text:
-        return "free some disk space"
-    if "Read-only file system" in text or "Permission denied" in text:
-        return "make the repository writable for this user"
     if "dubious ownership" in text:
         return "the folder belongs to another user: git config --global --add safe.directory DIR"
     if _is_busy(text):
@@ -366,6 +362,10 @@ def _hint(text: str) -> str:
 
 _TOO_LARGE = "raise the limit on the size of files (ulimit -f), then run gsd resume"
 _SURROUNDINGS = {
+    "No space left": "free some disk space",
+    "quota exceeded": "free some disk space",
+    "Read-only file system": "make the repository writable for this user",
+    "Permission denied": "make the repository writable for this user",
     "insufficient permission": "check who owns the repository",
     "Too many open files": "raise the limit on open files (ulimit -n)",
     "File too large": "raise the limit on the size of files (ulimit -f)",

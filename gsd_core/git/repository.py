@@ -208,6 +208,11 @@ def operation(git: Command) -> str:
     return next((name for file, name in OPERATIONS.items() if (folder / file).exists()), "")
 
 
+def how_to_end(name: str) -> str:
+    """Return the commands that end an :func:`operation`."""
+    return "git bisect reset" if name == "bisect" else f"git {name} --continue, or git {name} --abort"
+
+
 @attrs.frozen
 class Entry:
     """One line of ``git status``; *path* is relative to the project's root.

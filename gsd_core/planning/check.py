@@ -129,7 +129,9 @@ def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Is
             plan=circle[0],
         )
     for plan in plans:
-        in_phase = [name for name in plan.depends_on if _is_same_phase(name, plan)]
+        # Plans of other phases were executed before.
+        heads = {name: name.rpartition("-")[0] or plan.phase for name in plan.depends_on}
+        in_phase = [name for name, head in heads.items() if normal_phase(head) == normal_phase(plan.phase)]
         for name in in_phase:
             if name not in known:
                 yield Issue(
@@ -154,12 +156,6 @@ def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Is
                 plan=plan.id,
                 severity="warning",
             )
-
-
-def _is_same_phase(name: str, plan: Plan) -> bool:
-    """Whether a dependency is in the plan's own phase; plans of other phases were executed before."""
-    phase, hyphen, _ = name.rpartition("-")
-    return not hyphen or normal_phase(phase) == normal_phase(plan.phase)
 
 
 def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:

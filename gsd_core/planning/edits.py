@@ -70,8 +70,12 @@ def writing(root: Path, path: str, text: str) -> tuple[Operation, ...]:
         text = f"\ufeff{text}"
     if data == text.encode():
         return ()
-    before = hashlib.sha256(data).hexdigest() if data is not None else ""
-    return (Operation(kind="write", path=path, text=text, before=before),)
+    return (Operation(kind="write", path=path, text=text, before=_digest(root, path)),)
+
+
+def _digest(root: Path, path: str) -> str:
+    """Return the SHA-256 of a file, empty if it is missing."""
+    return hashlib.sha256(read_below(root, path)).hexdigest() if inode_below(root, path) else ""
 
 
 def removing(root: Path, path: str, copy: str = "") -> Operation:
@@ -87,6 +91,12 @@ def has_begun(root: Path, edit: Edit) -> bool:
     if first.kind == "write":
         return inode_below(root, first.path) != 0 and read_below(root, first.path) == first.text.encode()
     return inode_below(root, first.path) != first.inode
+
+
+def is_undone(root: Path, edit: Edit) -> bool:
+    """Whether all files that it writes are as before it, or missing again, as after ``git reset``."""
+    writes = [one for one in edit.operations if one.kind == "write"]
+    return bool(writes) and all(_digest(root, one.path) == one.before for one in writes)
 
 
 def apply_edit(root: Path, edit: Edit, beside: Path) -> None:

@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeAlias, cast
 import attrs
 
 from gsd_core.errors import ConfigError, PlanningError
-from gsd_core.files import kind_below, list_below, read_below
+from gsd_core.files import FileRefused, kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
 from gsd_core.serializer import Serializer
 
@@ -49,7 +49,8 @@ from .requirements import read_requirements, requirement_ids
 from .roadmap import PATH as ROADMAP
 from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
-from .survey import Survey, read_planning, survey
+from .survey import ARCHIVE, Survey, read_planning, survey
+from .todos import PENDING
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
@@ -70,17 +71,21 @@ _PHASE_MENTION = re.compile(rf"\bPhase:?(?:\*\*)?:?\s+({TOKEN})", re.IGNORECASE)
 _POSITION = re.compile(r"^\s*(?:[-*]\s+)?(?:\*\*)?(?:Current )?(?:Phase|focus):?(?:\*\*)?:", re.IGNORECASE)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class HealthIssue:
     """A problem: GSD's *code* for it, the file that has it, and how to fix it."""
 
     code: str
-    severity: Severity
     path: str
     message: str
     fix: str
-    line: int = 0
-    repairable: bool = False
+    line: int = attrs.field(default=0, kw_only=True)
+    repairable: bool = attrs.field(default=False, kw_only=True)
+    severity: Severity = attrs.field(kw_only=True)
+
+    @severity.default
+    def _of_its_code(self) -> Severity:
+        return SEVERITIES[self.code[0]]
 
 
 ISSUE = Serializer(HealthIssue, "code path line? message fix repairable")
@@ -90,13 +95,15 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
     """Return all issues of the project at *root*, the worst first."""
     if not (root / ".planning").is_dir():
         fix = "start a project with: gsd run IDEA"
-        return (_issue("E001", ".planning", "the project has no .planning folder", fix),)
+        return (HealthIssue("E001", ".planning", "the project has no .planning folder", fix),)
     names = {entry.name for entry in list_below(root, ".planning")}
     if "codebase" in names and names <= BEFORE_A_PROJECT:
         # GSD's own health calls that broken.
         message = "the existing code is surveyed, and there is no project yet"
         flawed = _config_issues(root) if (root / CONFIG).exists() else ()
-        return (_issue(SURVEYED, CODEBASE, message, "start with: gsd run IDEA"), *flawed)
+        return (HealthIssue(SURVEYED, CODEBASE, message, "start with: gsd run IDEA"), *flawed)
+    if refused := tuple(_refused_folders(root)):
+        return refused
     roadmap = _roadmap_issue(root)
     state = _unreadable(root, STATE, "E004", "gsd health --repair rebuilds it", repairable=True)
     found = [*_project_issues(root), *_config_issues(root), *(one for one in (roadmap, state) if one)]
@@ -123,7 +130,18 @@ def _refused(error: PlanningError, found: Iterable[HealthIssue]) -> Iterator[Hea
     """Yield the issue of a file that cannot be read, unless it is among those that were *found*."""
     if error.path not in {one.path for one in found if one.severity == "error"}:
         code = "E003" if error.path.endswith("ROADMAP.md") else "E104"
-        yield _issue(code, error.path, str(error), error.hint, line=error.line)
+        yield HealthIssue(code, error.path, str(error), error.hint, line=error.line)
+
+
+def _refused_folders(root: Path) -> Iterator[HealthIssue]:
+    """Yield the issue of each folder that commands refuse to read."""
+    for folder in (PHASES, ARCHIVE, PENDING):
+        try:
+            list_below(root, folder)
+        except FileRefused as error:
+            yield HealthIssue(
+                "E104", folder, f"cannot be read: {error.strerror}", "replace the link by a folder"
+            )
 
 
 def overall_status(issues: tuple[HealthIssue, ...]) -> HealthStatus:
@@ -140,26 +158,17 @@ def known_phases(surveyed: Survey) -> set[str]:
     return {phase.number for phase in surveyed.roadmap_phases} | set(on_disk)
 
 
-def _issue(
-    code: str, path: str, message: str, fix: str, *, line: int = 0, repairable: bool = False
-) -> HealthIssue:
-    severity = SEVERITIES[code[0]]
-    return HealthIssue(
-        code=code, severity=severity, path=path, message=message, fix=fix, line=line, repairable=repairable
-    )
-
-
 def _unreadable(
     root: Path, path: str, code: str, fix: str, *, repairable: bool = False
 ) -> HealthIssue | None:
     """Return the issue of a file that is missing, empty or cannot be read."""
     if not (root / path).exists():
-        return _issue(code, path, "is missing", fix, repairable=repairable)
+        return HealthIssue(code, path, "is missing", fix, repairable=repairable)
     try:
         text = read_text(root, path)
     except PlanningError as error:
-        return _issue(code, path, str(error), error.hint, line=error.line, repairable=repairable)
-    return None if text.strip() else _issue(code, path, "is empty", fix, repairable=repairable)
+        return HealthIssue(code, path, str(error), error.hint, line=error.line, repairable=repairable)
+    return None if text.strip() else HealthIssue(code, path, "is empty", fix, repairable=repairable)
 
 
 def _roadmap_issue(root: Path) -> HealthIssue | None:
@@ -169,7 +178,7 @@ def _roadmap_issue(root: Path) -> HealthIssue | None:
     try:
         check_names_phases(parse_roadmap(read_text(root, ROADMAP)))
     except PlanningError as error:
-        return _issue("E003", ROADMAP, str(error), error.hint, line=error.line)
+        return HealthIssue("E003", ROADMAP, str(error), error.hint, line=error.line)
     return None
 
 
@@ -181,27 +190,27 @@ def _project_issues(root: Path) -> Iterator[HealthIssue]:
     text = read_text(root, PROJECT)
     for section in SECTIONS:
         if not re.search(rf"^##[ \t]+{section}\b", text, re.MULTILINE | re.IGNORECASE):
-            yield _issue("W001", PROJECT, f"has no section {section!r}", f"add a heading '## {section}'")
+            yield HealthIssue("W001", PROJECT, f"has no section {section!r}", f"add a heading '## {section}'")
 
 
 def _config_issues(root: Path) -> Iterator[HealthIssue]:
     if not (root / CONFIG).exists():
         fix = "gsd health --repair writes the defaults"
-        yield _issue("W003", CONFIG, "is missing, so the defaults apply", fix, repairable=True)
+        yield HealthIssue("W003", CONFIG, "is missing, so the defaults apply", fix, repairable=True)
         return
     try:
         config = read_config(root)
     except PlanningError as error:
-        yield _issue("E005", CONFIG, str(error), error.hint, line=error.line, repairable=True)
+        yield HealthIssue("E005", CONFIG, str(error), error.hint, line=error.line, repairable=True)
         return
     profile = config.get("model_profile", "balanced")
     try:
         check_branch_templates(config)
     except ConfigError as error:
-        yield _issue("E105", CONFIG, str(error).removeprefix(f"{CONFIG}: "), error.hint)
+        yield HealthIssue("E105", CONFIG, str(error).removeprefix(f"{CONFIG}: "), error.hint)
     if profile not in PROFILES:
         fix = f"set it to one of {', '.join(PROFILES)}"
-        yield _issue("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)
+        yield HealthIssue("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)
 
 
 def _state_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
@@ -215,7 +224,7 @@ def _state_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
             known.add(phase)
             message, position = f"names phase {phase}, which does not exist", bool(_POSITION.match(line))
             fix = "gsd health --repair sets the position" if position else "correct the number"
-            yield _issue("W002", STATE, message, fix, line=number, repairable=position)
+            yield HealthIssue("W002", STATE, message, fix, line=number, repairable=position)
 
 
 def _mismatches(surveyed: Survey) -> Iterator[HealthIssue]:
@@ -225,12 +234,12 @@ def _mismatches(surveyed: Survey) -> Iterator[HealthIssue]:
             message = f"phase {phase.number} {phase.name!r} has no folder on disk"
             begun = "restore the folder, or remove the phase from the roadmap"
             fix = begun if phase.complete else "nothing to do until the phase begins"
-            issue = _issue("W006", ROADMAP, message, fix)
+            issue = HealthIssue("W006", ROADMAP, message, fix)
             yield issue if phase.complete else attrs.evolve(issue, severity="info")
     for folder in surveyed.on_disk_only():
         if not is_backlog(folder.number):
             message = f"phase {folder.number} is on disk, but in no roadmap"
-            yield _issue("W007", folder.path, message, "add it to ROADMAP.md, or remove the folder")
+            yield HealthIssue("W007", folder.path, message, "add it to ROADMAP.md, or remove the folder")
 
 
 def _requirement_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
@@ -238,7 +247,7 @@ def _requirement_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
     try:
         requirements = read_requirements(root)
     except PlanningError as error:
-        yield _issue("E101", REQUIREMENTS, str(error), error.hint, line=error.line)
+        yield HealthIssue("E101", REQUIREMENTS, str(error), error.hint, line=error.line)
         return
     covered = {
         name
@@ -250,7 +259,7 @@ def _requirement_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
         if one.version in versions and not one.done and not one.phase and one.id not in covered:
             message = f"requirement {one.id} is in no phase: {one.text}"
             fix = f"add {one.id} to the requirements of a phase in ROADMAP.md, or move it to a later version"
-            yield _issue("E101", REQUIREMENTS, message, fix)
+            yield HealthIssue("E101", REQUIREMENTS, message, fix)
     yield from _lost_requirements(root, {one.id for one in requirements})
 
 
@@ -267,37 +276,39 @@ def _lost_requirements(root: Path, known: set[str]) -> Iterator[HealthIssue]:
     for name, statements in became.items():
         if name not in known:
             message = f"{name}, which {', '.join(statements)} of the idea became, is no longer listed"
-            yield _issue("E102", REQUIREMENTS, message, f"restore {name}, or correct the table in {IDEA}")
+            yield HealthIssue(
+                "E102", REQUIREMENTS, message, f"restore {name}, or correct the table in {IDEA}"
+            )
 
 
 def _folder_name_issues(root: Path) -> Iterator[HealthIssue]:
     for entry in list_below(root, PHASES):
         if entry.kind == "folder" and not _FOLDER_NAME.fullmatch(entry.name):
             fix = "rename it like 01-foundation or 02.1-hotfix"
-            yield _issue("W005", f"{PHASES}/{entry.name}", "is not the name of a phase's folder", fix)
+            yield HealthIssue("W005", f"{PHASES}/{entry.name}", "is not the name of a phase's folder", fix)
 
 
 def _file_issues(root: Path) -> Iterator[HealthIssue]:
     """Yield handoffs that cannot be read, plans without a SUMMARY, and mistakes in frontmatter."""
     handoff = read_handoff(root)
     for flaw in handoff.flaws if handoff else ():
-        yield _issue("W103", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
+        yield HealthIssue("W103", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
     for folder in every_folder(root):
         for name in folder.live_plans():
             plan, path = read_plan(folder, name, folder.number), f"{folder.path}/{name}"
             if not folder.summary_of(name, plan_id(name, folder.number)):
-                yield _issue("I001", path, "has no SUMMARY", "nothing to do until the plan is executed")
+                yield HealthIssue("I001", path, "has no SUMMARY", "nothing to do until the plan is executed")
             if plan.unreadable:
                 fix = "fix the file: until then, the plan cannot be executed and the phase cannot be verified"
-                yield _issue("W101", path, plan.unreadable, fix)
+                yield HealthIssue("W101", path, plan.unreadable, fix)
             for flaw in plan.flaws:
                 fix = "keep one of them: until then, lists are joined, and of other values the last counts"
                 if "duplicate key" not in flaw:
                     fix = "put the pattern in single quotes, and write each ' in it twice"
-                yield _issue("W101", path, flaw, fix)
+                yield HealthIssue("W101", path, flaw, fix)
         verdict = read_verdict(folder)
         for flaw in verdict.flaws if verdict else ():
-            yield _issue(
+            yield HealthIssue(
                 "W101", verdict.path if verdict else "", flaw, "fix the file, or verify the phase again"
             )
 

@@ -19,7 +19,7 @@ from gsd_core.model.ids import phase_order
 
 from .frontmatter import read_frontmatter
 from .markdown import Lines, bullets, cell, cells, document, inline, prose, read_text, title
-from .milestones import listed_milestone, milestone_of
+from .milestones import BULLET, is_version, listed_milestone, milestone_id, milestone_of, says_shipped
 from .model import PhaseView, Planning, Requirement
 from .next_milestone import add_to_section, with_footer
 from .plan_tasks import parts_of
@@ -48,7 +48,8 @@ class Shipped:
     @property
     def label(self) -> str:
         """The version and the name."""
-        return f"{self.version} {title(self.name)}" if self.name.strip() else self.version
+        is_said = milestone_id(self.name) in ("", self.version)
+        return self.version if is_said else f"{self.version} {title(self.name)}"
 
     @property
     def extent(self) -> str:
@@ -80,7 +81,7 @@ def shipped(planning: Planning, root: Path, date: str) -> Shipped:
                 dates.append(done)
     return Shipped(
         version=planning.milestone,
-        name=planning.milestone_name or planning.name,
+        name=planning.milestone_name or (planning.name if is_version(planning.milestone) else ""),
         date=date,
         phases=planning.phases,
         accomplishments=tuple(dict.fromkeys(accomplishments))[:MAX_ACCOMPLISHMENTS],
@@ -189,7 +190,7 @@ def _listed(lines: Sequence[str], about: Shipped) -> list[str]:
     own = f"- ✅ **{about.label}** — {about.extent} (shipped {about.date})"
     found: list[str] = []
     for start, end in _sections(lines, lambda name: name == "milestones"):
-        found += [line for line in lines[start + 1 : end] if listed_milestone(line)]
+        found += [line for line in lines[start + 1 : end] if BULLET.match(line)]
     if not found:
         # Without a list, the folded milestones are the only record of the earlier ones.
         for block in _details(lines):
@@ -210,7 +211,7 @@ def _listed(lines: Sequence[str], about: Shipped) -> list[str]:
 
 def _names(line: str, version: str) -> bool:
     named = milestone_of(line)
-    return named is not None and named.version == version
+    return named.version == version if named else f"{milestone_id(line)}-".startswith(f"{version}-")
 
 
 def _details(lines: Sequence[str]) -> Iterator[list[str]]:
@@ -222,7 +223,7 @@ def _details(lines: Sequence[str]) -> Iterator[list[str]]:
             block.append(line)
         depth = max(0, depth + opens - closes)
         if block and not depth:
-            if len(block) > 1 and milestone_of(block[1]):
+            if len(block) > 1 and (milestone_of(block[1]) or says_shipped(block[1])):
                 yield block
             block = []
 
@@ -232,7 +233,7 @@ def _kept(lines: Sequence[str], about: Shipped) -> Iterator[list[str]]:
 
     def is_planned(name: str) -> bool:
         named = milestone_of(name)
-        return named is not None and named.version != about.version and not named.shipped
+        return named is not None and named.version != about.version.lower() and not named.shipped
 
     backlog = _sections(lines, lambda name: name.startswith("backlog"))
     yield from (list(lines[start:end]) for start, end in (*_sections(lines, is_planned), *backlog))

@@ -17,15 +17,18 @@ from .markdown import prose
 from .numbers import CODE, phase_numbers
 
 MAX_TEXT = 400
+MAX_ID = 80
 
 # Not a version: the middle of a word or path, or the beginning of a name such as v1.0-beta.
 # "v1.x" and "v2+" are no versions either.
 _VERSION = re.compile(r"(?<![\w.-])v\d{1,6}(?:\.\d{1,6}){0,4}(?![\w+]|\.\w|[\w.]{0,40}-(?!-))")
 _CLOSED = re.compile(r"✅|🗄|\b(?:shipped|closed|archived|abandoned|failed)\b", re.IGNORECASE)
 _RUNNING = re.compile(r"🚧|🔄|\bin progress\b|\bactive\b|\bstarted\b|\bwip\b", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*[-*]\s+(.*)$")
+BULLET = re.compile(r"^\s*[-*]\s+(.*)$")
 _BRACKET = re.compile(rf"^\[({CODE})\]\s*(.*)$")
 _PHASES = re.compile(r"\bPhases?\s+\d[^()\n]{0,100}", re.IGNORECASE)
+# Milestones without a version: "Milestone: Clean-up", "Milestone M6: Motion". A number alone is not a name.
+_NAMED = re.compile(r"\W*milestone(?:\s+([a-z][\w.-]*\d))?(?::|\s+[—–-])\s+(\w.*)", re.IGNORECASE)
 _BEFORE = re.compile(r"(?:.*\bmilestones?)?\W*", re.IGNORECASE)
 _MORE_VERSIONS = re.compile(r"^(?:\s*[/&+]\s*v[\d.]+)+")
 # What follows the name: "(Phases 1-4)", "— SHIPPED 2026-01-31", "✅ SHIPPED", "🚧".
@@ -55,23 +58,35 @@ def milestone_of(text: str) -> Milestone | None:
         version, rest = f"v{int(bracket[1].rpartition('.')[2])}.0", bracket[2]
     elif found := _VERSION.search(text):
         version, rest = found[0], text[found.end() :]
+    elif named := _NAMED.match(text):
+        version, rest = (named[1], named[2]) if named[1] else (milestone_id(_name(named[2])), "")
     else:
         return None
     running = _RUNNING.search(text) is not None
     # "Phases 17–24, 14 plans" are not phase 14.
-    named = _PHASES.search(re.sub(r",?\s*\d+ plans?\b", "", text))
+    extent = _PHASES.search(re.sub(r",?\s*\d+ plans?\b", "", text))
     return Milestone(
         version=version,
         name=_name(rest),
         shipped=_CLOSED.search(text) is not None and not running,
         running=running,
-        phases=phase_numbers(named[0]) if named else (),
+        phases=phase_numbers(extent[0]) if extent else (),
     )
+
+
+def milestone_id(text: str) -> str:
+    """Return a milestone's version, or its name, as it is in file names, tags and ids of steps."""
+    return "-".join(re.findall(r"\w+(?:\.\w+)*", text))[:MAX_ID].rstrip("-.")
+
+
+def is_version(text: str) -> bool:
+    """Whether a milestone has a version, such as ``v1.0``, and not only a name."""
+    return re.match(r"v\d", text) is not None
 
 
 def listed_milestone(line: str) -> Milestone | None:
     """Return the milestone of a line in the list: ``- ✅ **v1.0 MVP** — Phases 1-4 (shipped DATE)``."""
-    match = _BULLET.match(line[:MAX_TEXT])
+    match = BULLET.match(line[:MAX_TEXT])
     if not match:
         return None
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)?", r"\1", match[1])
@@ -109,11 +124,11 @@ def says_shipped(text: str) -> bool:
 
 
 def begins_milestone(heading: str) -> bool:
-    """Whether a heading that names a version is about a milestone: ``🚧 v1.1 More``, ``Milestone: v1.1``."""
+    """Whether a heading is about a milestone: ``🚧 v1.1 More``, ``Milestone: v1.1``, ``Milestone: Tidy``."""
+    if _BRACKET.match(heading):
+        return True
     found = _VERSION.search(heading)
-    return _BRACKET.match(heading) is not None or (
-        found is not None and _BEFORE.fullmatch(heading[: found.start()]) is not None
-    )
+    return (_BEFORE.fullmatch(heading[: found.start()]) if found else _NAMED.match(heading)) is not None
 
 
 @attrs.frozen(kw_only=True)
@@ -187,7 +202,8 @@ def standing_of(
         found = Milestone(version=chosen, name=evidence.name, shipped=False, running=True)
     # A file in the archive is a weak sign: it counts if nothing else says what has shipped.
     marked = {one.version for one in marks if one.shipped} & over | {chosen}
-    numbered = [one.version for one in merged(milestones, [found] if found else []) if one.version[:1] == "v"]
+    versions = [one.version for one in merged(milestones, [found] if found else [])]
+    numbered = [*filter(is_version, versions)] or versions
     newest = [one for one in numbered if one in marked] or [one for one in numbered if one in over]
     # A planned milestone may have a phase with a lower number: that alone is no contradiction.
     strong = {

@@ -8,7 +8,7 @@ template of a roadmap that is grouped by milestones (gsd-core 1.14).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from gsd_core.errors import PlanningError
@@ -16,12 +16,13 @@ from gsd_core.files import list_below
 from gsd_core.model.ids import phase_order
 
 from .markdown import Lines, bullets, cell, cells, inline, paragraphs, read_text, title
-from .milestones import listed_milestone, merged
+from .milestones import is_version, listed_milestone, merged
 from .model import PlannedPhase
 from .numbers import is_backlog, last_number
 from .phases import every_folder
 from .requirements import parse_requirements
 from .roadmap import parse_roadmap, phase_section
+from .roadmap_edit import new_cell
 from .state import section_lines
 from .survey import ARCHIVE, survey
 
@@ -30,8 +31,15 @@ _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
 
 
 def next_version(root: Path) -> str:
-    """Return the version after the newest of a project: ``v1.0`` → ``v1.1``, ``v0.11.0`` → ``v0.12.0``."""
-    numbers = re.findall(r"\d+", survey(root).newest) or ["1", "0"]
+    """Return the version after the newest of a project: ``v1.0`` → ``v1.1``, ``v0.11.0`` → ``v0.12.0``.
+
+    If its milestones have names instead, a number at the end counts on: ``M6`` → ``M7``.
+    """
+    newest = survey(root).newest or "v1.0"
+    if not is_version(newest):
+        named = re.fullmatch(r"(.*?)(\d+)", newest)
+        return f"{named[1]}{int(named[2]) + 1:0{len(named[2])}}" if named else "v1.0"
+    numbers = re.findall(r"\d+", newest)
     minor = int(numbers[1]) + 1 if len(numbers) > 1 else 1
     return ".".join([f"v{numbers[0]}", str(minor), *("0" for _ in numbers[2:])])
 
@@ -106,7 +114,8 @@ def begin_milestone(text: str, version: str, name: str, goal: str, phases: Seque
 
 
 def _milestone_lines(version: str, name: str, goal: str, phases: Sequence[PlannedPhase]) -> Iterator[str]:
-    yield f"### 🚧 {version} {title(name)} (In Progress)"
+    named = f"{version} {title(name)}" if is_version(version) else f"Milestone {version}: {title(name)}"
+    yield f"### 🚧 {named} (In Progress)"
     yield ""
     yield f"**Milestone Goal:** {inline(goal)}"
     yield ""
@@ -147,13 +156,9 @@ def _add_rows(lines: Lines, version: str, phases: Sequence[PlannedPhase]) -> Non
     if not rows:
         return
     names = [name.strip().lower() for name in cells(lines[rows[0]])]
-    values: Mapping[str, str] = {"milestone": version, "status": "Not started", "completed": "-"}
-    new: list[str] = []
-    for phase in phases:
-        row = [f"{phase.number}. {cell(title(phase.name))}"]
-        row += ["0/TBD" if name.startswith("plans") else values.get(name, "-") for name in names[1:]]
-        new.append(f"| {' | '.join(row)} |")
-    lines.insert(rows[-1] + 1, new)
+    values = [version if name == "milestone" else new_cell(name) for name in names[1:]]
+    new = [[f"{phase.number}. {cell(title(phase.name))}", *values] for phase in phases]
+    lines.insert(rows[-1] + 1, [f"| {' | '.join(row)} |" for row in new])
 
 
 def begin_in_project(

@@ -158,6 +158,14 @@ class Row:
         index = self.columns.get(column, len(self.cells))
         return self.cells[index].strip() if index < len(self.cells) else ""
 
+    def completes(self, phase: str) -> bool:
+        """Whether the row says that it is complete, and its name is that of *phase*, or missing.
+
+        It may be the row of an earlier phase that had the same number.
+        """
+        own, name = ROW_NUMBER.sub("", self.cells[0].strip("* ")).strip(" .:*—–-").lower(), phase.lower()
+        return (own in name or own.startswith(name)) and any(map(says_complete, self.cells[1:]))
+
 
 SomePlace = TypeVar("SomePlace", Section, Entry, Row)
 SomeMention = TypeVar("SomeMention", Section, Entry)
@@ -294,9 +302,7 @@ class Roadmap:
             if section.done or says_complete(status):
                 return True
         for row in own(self.rows):
-            # Beside a checkbox it must not be the row of an earlier phase that had the same number.
-            name = ROW_NUMBER.sub("", row.cells[0].strip("* ")).strip(" .:*—–-").lower()
-            if (not entries or name in mention.name.lower()) and any(map(says_complete, row.cells[1:])):
+            if row.completes(mention.name) or (not entries and any(map(says_complete, row.cells[1:]))):
                 return True
         return False
 

@@ -162,6 +162,11 @@ def spaced(lines: Lines, at: int, new: list[str]) -> list[str]:
     return [*before, *new, *after]
 
 
+def new_cell(column: str) -> str:
+    """Return what the progress table says in *column*, in lower case, about a phase that has not started."""
+    return {"plans": "0/TBD", "status": "Not started"}.get(column.partition(" ")[0], "-")
+
+
 def place_for_section(roadmap: Roadmap, entry: Entry) -> tuple[int, int]:
     """Return the line and the heading level for the section of a phase, inside of its milestone."""
     lines = roadmap.lines

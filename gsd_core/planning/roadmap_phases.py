@@ -40,7 +40,7 @@ from .roadmap import (
     parse_roadmap,
     phase_section,
 )
-from .roadmap_edit import place_for_section, spaced
+from .roadmap_edit import new_cell, place_for_section, spaced
 
 _ORDER = re.compile(rf"(?<=[ :]){TOKEN}(?:\s*(?:→|->)\s*{TOKEN})+\s*$")
 
@@ -150,12 +150,11 @@ def _place(roadmap: Roadmap, lines: Lines, before: Sequence[Mention], new: Plann
 
 
 def _nearest_open(entries: Sequence[Entry], siblings: Sequence[Mention], new: PlannedPhase) -> Entry | None:
-    """Return the entry of the milestone after which the new one is, else the first one's place."""
-    numbers = {one.number for one in siblings}
+    """Return the last entry of the milestone before the new phase, if any."""
+    numbers = {one.number for one in siblings if phase_order(one.number) < phase_order(new.number)}
     milestones = {one.milestone for one in siblings}
-    found = [e for e in entries if e.number in numbers and e.milestone in milestones and not e.shipped]
-    before = [entry for entry in found if phase_order(entry.number) < phase_order(new.number)]
-    return max(before or found[:0], key=lambda entry: phase_order(entry.number), default=None)
+    before = [e for e in entries if e.number in numbers and e.milestone in milestones and not e.shipped]
+    return max(before, key=lambda entry: phase_order(entry.number), default=None)
 
 
 def _nearest_row(roadmap: Roadmap, siblings: Sequence[Mention], new: PlannedPhase) -> int | None:
@@ -206,14 +205,10 @@ def _row_line(lines: Lines, at: int, new: PlannedPhase) -> str:
             value = f"{word}{number}{separator} {cell(title(new.name))}" if rest else f"{word}{number}"
         elif name.endswith("name"):
             value = cell(title(new.name))
-        elif name.startswith("plans"):
-            value = "0/TBD"
-        elif name == "status":
-            value = "Not started"
         elif name == "milestone":
             continue
         else:
-            value = "-"
+            value = new_cell(name)
         row = set_cell(row, index, value)
     return row
 
@@ -291,9 +286,10 @@ def _renumber_lines(roadmap: Roadmap, lines: Lines, change: Renumbering) -> None
             if field and field[1].strip().lower() in ("depends on", "dependencies", "depends"):
                 lines[at] = line[: field.start(2)] + in_list(field[2], change, own=own)
             elif (plan := PLAN_LINE.match(line)) and section.number in change.numbers:
-                lines[at] = (
-                    line[: plan.start(4)] + _plan_id(plan[4], section.number, own) + line[plan.end(4) :]
-                )
+                head, dash, rest = plan[4].partition("-")
+                if normal_phase(head) == section.number:
+                    renamed = f"{like(head, own)}{dash}{rest}"
+                    lines[at] = line[: plan.start(4)] + renamed + line[plan.end(4) :]
     for entry in roadmap.entries:
         if not entry.shipped and entry.number in change.numbers:
             _replace_group(lines, entry.line, CHECKLIST_LINE, (4,), change)
@@ -331,11 +327,6 @@ def _replace_group(
     if match and group is not None:
         new = like(match[group], change.of(normal_phase(match[group])))
         lines[at] = line[: match.start(group)] + new + line[match.end(group) :]
-
-
-def _plan_id(plan: str, old: str, new: str) -> str:
-    head, dash, rest = plan.partition("-")
-    return f"{like(head, new)}{dash}{rest}" if normal_phase(head) == old else plan
 
 
 def _check(

@@ -31,6 +31,7 @@ from .milestones import (
     Standing,
     begins_milestone,
     merged,
+    milestone_id,
     milestone_of,
     same_version,
     says_shipped,
@@ -80,11 +81,11 @@ def read_planning(root: Path, folder: str = PLANNING) -> Planning:
     milestone, state = sources.standing.running, state_of(documents)
     idea = read_idea(root)
     statements = idea.statements if idea else ()
-    phases = _phases(root, folder, sources, _complete_in_state(state.body))
+    phases = _phases(root, folder, sources, _complete_in_state(state.body, sources))
     return Planning(
         name=project_name(documents.get("PROJECT.md", "")),
         core_value=core_value(documents.get("PROJECT.md", "")),
-        milestone=milestone.version if milestone else state.text("milestone") or "v1.0",
+        milestone=milestone.version if milestone else milestone_id(state.text("milestone")) or "v1.0",
         milestone_name=milestone.name if milestone else state.text("milestone_name"),
         phases=phases,
         requirements=with_statements(parse_requirements(documents.get("REQUIREMENTS.md", "")), statements),
@@ -113,20 +114,39 @@ def state_of(documents: Mapping[str, str]) -> Frontmatter:
 _AT_PHASE = re.compile(rf"^(?:\*\*)?Phase:(?:\*\*)?\s*(?:Phase\s+)?({TOKEN})(?![\w/])(.*)$", re.MULTILINE)
 _STATUS = re.compile(r"^(?:\*\*)?Status:(?:\*\*)?\s*(?:Phase\s+(?:[\d.]+\s+)?)?(.*)$", re.MULTILINE)
 
+_MILESTONE_OVER = re.compile(r"(?:(v\S+)\s+)?milestone(?:\s+(v\S+))?\s+completed?\b", re.IGNORECASE)
+EXECUTED = "executed"
+"""Stands for each phase of the milestone whose plans are all executed."""
 
-def _complete_in_state(text: str) -> str:
-    """Return the phase that STATE.md is at if it calls it complete, else an empty text.
 
-    ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and ``Status: Phase complete``; with
-    GSD's ``Status: Phase complete — ready for verification``, only its plans are.
+def _complete_in_state(text: str, sources: _Sources) -> frozenset[str]:
+    """Return the phases that STATE.md calls complete.
+
+    That is the one it is at with ``Phase: 3 of 5 (Search) — COMPLETE``, or ``Phase: 3 of 5 (Search)`` and
+    ``Status: Phase complete``; with GSD's ``Status: Phase complete — ready for verification``, only its plans
+    are. With ``Status: Milestone complete`` it is each executed one, and a table of all phases counts too.
     """
-    if not (at := _AT_PHASE.search(text)):
-        return ""
-    end = re.split(r"\s[—–-]+\s|\((?=complete)", at[2], flags=re.IGNORECASE)[-1]
-    status = _STATUS.search(text, at.end())
+    found: set[str] = set()
+    at = _AT_PHASE.search(text)
+    status = _STATUS.search(text, at.end() if at else 0)
     said = status[1].strip() if status else ""
-    is_complete = says_complete(end.strip()) or says_complete(said)
-    return normal_phase(at[1]) if is_complete and "ready for verification" not in said else ""
+    running = sources.standing.running
+    if (over := _MILESTONE_OVER.match(said)) and {over[1], over[2]} <= {None, running and running.version}:
+        found.add(EXECUTED)
+    if at and "ready for verification" not in said:
+        end = re.split(r"\s[—–-]+\s|\((?=complete)", at[2], flags=re.IGNORECASE)[-1]
+        found |= {normal_phase(at[1])} if says_complete(end.strip()) or says_complete(said) else set()
+    with suppress(PlanningError):
+        rows = {row.number: row for row in parse_roadmap(text).rows}
+        names = {mention.number: mention.name for mention in sources.live}
+        if rows.keys() == names.keys():
+            found |= {number for number, name in names.items() if rows[number].completes(name)}
+    return frozenset(found)
+
+
+def _is_in(complete: Collection[str], number: str, executed: Sequence[bool]) -> bool:
+    """Whether a phase is among the *complete* ones; *executed* says for each plan whether it is executed."""
+    return number in complete or (EXECUTED in complete and bool(executed) and all(executed))
 
 
 def _why_idle(root: Path, base: str, sources: _Sources, documents: Mapping[str, str]) -> str:
@@ -207,7 +227,9 @@ class _Sources:
 def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
     index = parse_roadmap(documents.get("ROADMAP.md", ""))
     known = [one.version for one in (*index.milestones, *index.folded, *index.listed)]
-    archives = dict(_archived_roadmaps(root, base, known))
+    names = _SHIPPED.findall(documents.get("MILESTONES.md", ""))
+    names.append(milestone_id(state_of(documents).text("milestone")))
+    archives = dict(_archived_roadmaps(root, base, known, names))
     standing = index.standing(_evidence(root, documents, archives.values()))
     roadmap, text, path = index, documents.get("ROADMAP.md", ""), ""
     running = standing.running.version if standing.running else ""
@@ -219,6 +241,7 @@ def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
 
 
 _STATE_PHASE = re.compile(rf"^\W*(?:Current )?Phase\W*:\W*(?:Phase )?({TOKEN})", re.MULTILINE)
+_SHIPPED = re.compile(r"^## (.+) \(Shipped: ", re.MULTILINE)
 _STATE_MILESTONE = re.compile(r"^\W*Milestone\W*:\W*(.+)$", re.MULTILINE)
 MAX_REFS = 1_000_000
 
@@ -228,7 +251,7 @@ def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Ar
     state = state_of(documents)
     line, phase = _STATE_MILESTONE.search(state.body), _STATE_PHASE.search(state.body)
     named = milestone_of(line[1]) if line else None
-    version = state.text("milestone") or (named.version if named and not named.shipped else "")
+    version = milestone_id(state.text("milestone")) or (named.version if named and not named.shipped else "")
     headings = re.findall(r"^##+ (.+)$", documents.get("MILESTONES.md", ""), re.MULTILINE)
     recorded = [one for text in headings if begins_milestone(text) and (one := milestone_of(text))]
     archived = [one.milestone for one in archives]
@@ -245,7 +268,7 @@ def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Ar
     )
 
 
-def _phases(root: Path, base: str, sources: _Sources, complete: str) -> tuple[PhaseView, ...]:
+def _phases(root: Path, base: str, sources: _Sources, complete: frozenset[str]) -> tuple[PhaseView, ...]:
     folders = phase_folders(root, f"{base}/phases")
     version = sources.standing.running.version if sources.standing.running else ""
     views = [phase_view(root, sources.roadmap, mention, folders, version) for mention in sources.live]
@@ -256,7 +279,7 @@ def _phases(root: Path, base: str, sources: _Sources, complete: str) -> tuple[Ph
         attrs.evolve(
             view,
             depends_on=tuple(number for number in view.depends_on if number not in met),
-            ticked=view.ticked or view.number == complete,
+            ticked=view.ticked or _is_in(complete, view.number, [bool(plan.summary) for plan in view.plans]),
         )
         for view in sorted(views, key=lambda view: phase_order(view.number))
     )
@@ -351,8 +374,8 @@ class RoadmapPhase:
 class Survey:
     """The phases of all of a project's roadmaps, with their folders.
 
-    *current* is the version of the milestone in progress, or of the last one, *complete* the phase of it that
-    STATE.md is at and calls complete; *newest* and *note* are those of its :class:`Standing`. *folders* are
+    *current* is the version of the milestone in progress, or of the last one, *complete* its phases that
+    STATE.md calls complete; *newest* and *note* are those of its :class:`Standing`. *folders* are
     by milestone and phase number; those in ``phases/`` have the milestone ``""``. *path* is that of the
     roadmap with the phases in progress. *base* is the folder with the roadmap: ``.planning``, or that of a
     workstream.
@@ -366,7 +389,7 @@ class Survey:
     note: str
     path: str
     roadmap_phases: tuple[RoadmapPhase, ...]
-    complete: str = ""
+    complete: frozenset[str] = frozenset()
     folders: Mapping[str, Mapping[str, Folder]] = attrs.field(repr=False)
 
     def phases(self, *, every: bool = False) -> tuple[Surveyed, ...]:
@@ -438,17 +461,18 @@ class Survey:
     def _surveyed(self, phase: RoadmapPhase) -> Surveyed:
         details, folder = phase.roadmap.details(phase.mention), self._folder(phase)
         plans = folder.live_plans() if folder else []
-        summaries = (folder.summary_of(name, plan_id(name, folder.number)) for name in plans if folder)
+        done = [bool(folder.summary_of(name, plan_id(name, folder.number))) for name in plans if folder]
         return Surveyed(
             number=phase.number,
             name=phase.mention.name,
             milestone=phase.milestone,
             goal=details.goal,
             depends_on=details.depends_on,
-            complete=phase.complete or (phase.number == self.complete and phase.milestone == self.current),
+            complete=phase.complete
+            or (phase.milestone == self.current and _is_in(self.complete, phase.number, done)),
             folder=folder,
             plans=len(plans),
-            summaries=sum(map(bool, summaries)),
+            summaries=sum(done),
         )
 
 
@@ -476,7 +500,8 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
     for mention in sources.roadmap.mentions():
         own = mention.number in live and not mention.shipped
         version = "" if mention.near else mention.milestone
-        milestone = running.version if running and own else version or listed.get(mention.number, "")
+        of_another = "" if own else listed.get(mention.number, "")
+        milestone = running.version if running and own else version or of_another
         if running and milestone == running.version and mention.shipped:
             continue  # of an earlier milestone with the same version
         if not is_backlog(mention.number) and (own or not sources.is_archived(mention)):
@@ -502,7 +527,7 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
         note=standing.note,
         path=sources.path or paths["ROADMAP.md"],
         roadmap_phases=tuple(sorted(phases, key=order)),
-        complete=_complete_in_state(state_of(documents).body),
+        complete=_complete_in_state(state_of(documents).body, sources),
         folders={"": phase_folders(root, f"{base}/phases")}
         | {version: phase_folders(root, f"{ARCHIVE}/{version}-phases") for version in versions},
     )
@@ -510,20 +535,28 @@ def survey(root: Path, base: str = PLANNING) -> Survey:
 
 def _archived_phases(roadmap: Roadmap, version: str) -> Iterator[RoadmapPhase]:
     seen: set[str] = set()
-    for mention in roadmap.mentions():
-        if (mention.near or mention.milestone in ("", version)) and mention.number not in seen:
+    own = [one for one in roadmap.mentions() if one.near or one.milestone in ("", version)]
+    # What it folds without a version is of an earlier milestone, unless nothing else is there.
+    for mention in [one for one in own if not one.shipped] or own:
+        if mention.number not in seen and not is_backlog(mention.number):
             seen.add(mention.number)
-            if not is_backlog(mention.number):
-                yield RoadmapPhase(roadmap=roadmap, mention=mention, milestone=version)
+            yield RoadmapPhase(roadmap=roadmap, mention=mention, milestone=version)
 
 
-def _archived_roadmaps(root: Path, base: str, known: list[str]) -> Iterator[tuple[str, _Archive]]:
-    """Yield the roadmaps in ``milestones/``, by version."""
+def _archived_roadmaps(
+    root: Path, base: str, known: list[str], names: Collection[str]
+) -> Iterator[tuple[str, _Archive]]:
+    """Yield the roadmaps in ``milestones/``, by version.
+
+    *names* are those of milestones in STATE.md and MILESTONES.md: any other file needs a version in its name.
+    """
     if base != PLANNING:
         return  # all workstreams share that folder, and its files do not say whose they are
     for entry in list_below(root, ARCHIVE):
-        match = re.fullmatch(r"(v\d[\w.]*)-ROADMAP\.md", entry.name, re.IGNORECASE)
+        match = re.fullmatch(r"((v\d[\w.]*)|[\w.-]+)-ROADMAP\.md", entry.name, re.IGNORECASE)
         if not match or entry.kind != "file":
+            continue
+        if not match[2] and not any(f"{name} ".startswith(f"{match[1]} ") for name in names):
             continue
         path, version = f"{ARCHIVE}/{entry.name}", same_version(match[1], known)
         text = read_text(root, path)

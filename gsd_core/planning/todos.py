@@ -26,6 +26,7 @@ from .markdown import Lines, clean, inline, read_text
 from .state import PENDING_TODOS, section_lines
 
 FOLDER = ".planning/todos"
+PENDING = f"{FOLDER}/pending"
 STATE = ".planning/STATE.md"
 AREA = "general"
 MAX_TITLE = 100
@@ -47,7 +48,7 @@ class Todo:
     @property
     def path(self) -> str:
         """The path of its file in the project."""
-        return f"{FOLDER}/pending/{self.id}.md"
+        return f"{PENDING}/{self.id}.md"
 
 
 TODO = Serializer(Todo, "id title area severity? created? path")
@@ -55,7 +56,7 @@ TODO = Serializer(Todo, "id title area severity? created? path")
 
 def pending_todos(root: Path) -> tuple[Todo, ...]:
     """Return the pending todos, oldest first; one that cannot be read has its id as title."""
-    entries = list_below(root, f"{FOLDER}/pending")
+    entries = list_below(root, PENDING)
     names = [entry.name for entry in entries if entry.kind == "file" and entry.name.endswith(".md")]
     return tuple(_read(root, name.removesuffix(".md")) for name in sorted(names))
 

@@ -189,7 +189,9 @@ def render_verification(
     with the statements of the idea that they come from.
     """
     results = results_of(phase, report, requirements)
-    status = _status(report)
+    # What a failed detector would have found is unknown, so the phase has not passed.
+    passed: VerdictStatus = "human_needed" if report.human else "passed"
+    status: VerdictStatus = "gaps_found" if report.gaps or report.failed_detectors else passed
     stamp = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     head: dict[str, Node] = {
         "phase": PurePosixPath(phase.directory).name or padded(phase.number),
@@ -248,13 +250,6 @@ def add_gaps(text: str, phase: PhaseView, gaps: Sequence[Gap], *, now: datetime,
     elif listed:
         body = f"{body.rstrip()}\n\n## Gaps Found After the Verification\n\n{listed}\n"
     return f"{render_frontmatter(values)}\n{body.lstrip()}"
-
-
-def _status(report: GapReport) -> VerdictStatus:
-    # What a failed detector would have found is unknown, so the phase has not passed.
-    if report.gaps or report.failed_detectors:
-        return "gaps_found"
-    return "human_needed" if report.human else "passed"
 
 
 def _re_verification(report: GapReport, previous: Verdict) -> Node:

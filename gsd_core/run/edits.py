@@ -25,11 +25,12 @@ from gsd_core.errors import JournalError, PlanningError, ProjectError, machine_e
 from gsd_core.files import read_below, write_below
 from gsd_core.git import Git
 from gsd_core.git.history import EDIT
+from gsd_core.git.repository import how_to_end
 from gsd_core.journal.schema import InboxItem
 from gsd_core.machine.facts import PhaseAdded, TodoEdited
 from gsd_core.machine.state import State
 from gsd_core.model.ids import EXECUTE, PLAN, StepId
-from gsd_core.planning.edits import Edit, apply_edit, has_begun
+from gsd_core.planning.edits import Edit, apply_edit, has_begun, is_undone
 from gsd_core.planning.handoff import plan_consumption, read_handoff
 from gsd_core.planning.phase_edit import plan_addition
 from gsd_core.planning.todos import plan_todo
@@ -89,7 +90,12 @@ async def do_edit(
     command: tuple[str, ...] = (),
     request: int = 0,
 ) -> StoredEdit:
-    """Carry out *edit*, and commit it if *docs*. Afterwards it is still stored; :func:`forget` it."""
+    """Carry out *edit*, and commit it if *docs*. Afterwards it is still stored; :func:`forget` it.
+
+    Raises ``PlanningError``, before anything is changed, if git could not commit it alone.
+    """
+    if docs and (name := await git.operation()):
+        raise PlanningError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
     stored = StoredEdit(
         edit=edit,
         id=secrets.token_hex(8),
@@ -116,6 +122,10 @@ async def finish_edit(root: Path, directory: Path) -> StoredEdit | None:
         await asyncio.to_thread(end_marked, {stored.owner})
     git = Git(root, environment={"GSD_RUN": stored.owner})
     await git.sweep_locks(before=began, in_use=is_git_at_work)
+    undone = stored.applied and is_undone(root, stored.edit)
+    if undone and not await git.find({EDIT: stored.id}, since=stored.base):
+        forget(directory)
+        return None
     if stored.applied or has_begun(root, stored.edit):
         return await _finish(root, directory, stored, git)
     try:

@@ -26,6 +26,7 @@ from gsd_core.errors import (
 )
 from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
+from gsd_core.git.repository import how_to_end
 from gsd_core.git.untrusted import refuse_filters
 from gsd_core.journal.store import Journal
 from gsd_core.machine.due import is_initializing, starts_milestone
@@ -206,8 +207,7 @@ async def _check_journal(request: RunRequest, git: Git, last: LastRun) -> None:
 async def _check_operation(git: Git) -> None:
     """Refuse to commit into the middle of a rebase, merge, cherry-pick, revert or bisect."""
     if name := await git.operation():
-        hint = "git bisect reset" if name == "bisect" else f"git {name} --continue, or git {name} --abort"
-        raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {hint}")
+        raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
     if conflicts := [entry.path for entry in await git.entries() if entry.unmerged]:
         raise ProjectError(
             f"files with merge conflicts: {_listed(conflicts)}", hint="resolve them, git add them, and commit"

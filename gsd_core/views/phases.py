@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -13,6 +13,7 @@ from gsd_core.machine.due import in_range
 from gsd_core.machine.state import PhaseSnapshot, Snapshot, State, StepRecord, gap_rounds
 from gsd_core.model.ids import CORE_KINDS, phase_order
 from gsd_core.planning.survey import Measure
+from gsd_core.serializer import Serializer
 
 Progress: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 StepName: TypeAlias = Literal["discuss", "plan", "execute", "verify"]
@@ -31,14 +32,7 @@ def measure_of_snapshot(snapshot: Snapshot | None) -> Measure:
     )
 
 
-def measure_json(measure: Measure) -> dict[str, Any]:
-    """Return *measure* as JSON data."""
-    return {
-        "percent": measure.percent,
-        "plans": {"total": measure.plans, "done": measure.executed},
-        "phases_total": measure.phases,
-        "phases_complete": measure.complete,
-    }
+PLAN_COUNTS = Serializer(Measure, "total=plans done=executed")
 
 
 @attrs.frozen(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -10,9 +10,8 @@ import attrs
 from gsd_core.model.gap import Gap, HumanCheck
 from gsd_core.planning.milestones import Milestone
 from gsd_core.planning.model import Plan, Verdict
-from gsd_core.planning.survey import Survey, Surveyed
+from gsd_core.planning.survey import Surveyed
 from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck
-from gsd_core.planning.waves import plan_waves
 from gsd_core.serializer import FLAG, NUMBER, SCHEMA_VERSION, TEXT, Serializer, null
 
 CurrentVerdict: TypeAlias = Literal["passed", "gaps_found", "human_needed", "missing", "stale"]
@@ -42,20 +41,6 @@ REQUIREMENT = Serializer(
     evidence=RESULT,
 )
 GAP = Serializer(Gap, "truth about? status reason artifacts missing found_by")
-
-
-def phases_json(survey: Survey, phases: Iterable[Surveyed]) -> dict[str, Any]:
-    """Return the milestones and *phases* as JSON data."""
-    return {
-        "milestones": [*map(MILESTONE.dump, survey.milestones)],
-        "phases": [*map(PHASE.dump, phases)],
-    }
-
-
-def plans_json(plans: Sequence[Plan]) -> dict[str, Any]:
-    """Return the plans of a phase as JSON data; waves are computed from the plans' dependencies."""
-    waves = plan_waves(plans)
-    return {"plans": [PLAN.dump(plan, wave=waves[plan.id]) for plan in plans]}
 
 
 def requirements_json(rows: Iterable[Trace]) -> dict[str, Any]:

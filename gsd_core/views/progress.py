@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 
@@ -15,9 +14,10 @@ from gsd_core.planning.model import Planning
 from gsd_core.planning.state import section_lines
 from gsd_core.planning.survey import Measure, Survey, Surveyed, measure_of
 from gsd_core.planning.todos import Todo
+from gsd_core.serializer import Serializer
 
-from .next import Next, next_json
-from .phases import measure_json
+from .next import NEXT, Next, next_json
+from .phases import PLAN_COUNTS
 from .planning import PHASE
 
 RECENT = 3
@@ -98,16 +98,13 @@ def _items(lines: Lines, titles: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def progress_json(progress: ProjectProgress) -> dict[str, Any]:
-    """Return *progress* as JSON data."""
-    return {
-        "project": progress.name or None,
-        "milestone": progress.survey.current or None,
-        **measure_json(progress.measure),
-        "phases": [*map(PHASE.dump, progress.phases)],
-        "recent": [attrs.asdict(summary) for summary in progress.recent],
-        "decisions": list(progress.decisions),
-        "blockers": list(progress.blockers),
-        "todos": [{"id": todo.id, "title": todo.title, "area": todo.area} for todo in progress.todos],
-        "next": next_json(progress.next),
-    }
+PROGRESS = Serializer(
+    ProjectProgress,
+    "project=name? milestone=survey.current? percent=measure.percent plans=measure "
+    "phases_total=measure.phases phases_complete=measure.complete phases recent decisions blockers todos "
+    "next",
+    plans=PLAN_COUNTS,
+    phases=PHASE,
+    todos=Serializer(Todo, "id title area"),
+    next=(NEXT.schema, lambda progress: next_json(progress.next)),
+)

@@ -38,9 +38,9 @@ from .log import RECORD
 from .next import NEXT
 from .plan_graph import GRAPH
 from .planning import GAPS, MILESTONE, PHASE, PLAN, REQUIREMENT
-from .progress import Summary
+from .progress import PROGRESS
 from .project_details import ANSWERED, COMMIT, PHASE_ENTRY, PLAN_ENTRY, STATEMENT, STEP_DONE
-from .status import COUNTS, PHASE_ROW, QUESTION, STATUS
+from .status import PHASE_ROW, QUESTION, STATUS
 from .summary import ASSUMED
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -147,19 +147,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "answer": obj(question=TEXT, words=TEXT, taken_by=null(NUMBER), replaced=FLAG),
     "status": STATUS_PRINTED,
     "next": NEXT.schema,
-    "progress": obj(
-        project=null(TEXT),
-        milestone=null(TEXT),
-        percent=NUMBER,
-        plans=COUNTS,
-        phases_complete=NUMBER,
-        phases=arr(PHASE.schema),
-        recent=arr(schema_of_type(Summary)),
-        decisions=TEXTS,
-        blockers=TEXTS,
-        todos=arr(obj(id=TEXT, title=TEXT, area=TEXT)),
-        next=NEXT.schema,
-    ),
+    "progress": PROGRESS.schema,
     "log": RECORD.schema,
     "watch": RECORD.schema,
     "cost": obj(

@@ -31,7 +31,7 @@ from gsd_core.planning.survey import Measure
 from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null, obj
 from gsd_core.serializer import SCHEMA_VERSION as SCHEMA_VERSION
 
-from .phases import PhaseRow, measure_json, measure_of_snapshot, phase_rows
+from .phases import PLAN_COUNTS, PhaseRow, measure_of_snapshot, phase_rows
 
 RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
 
@@ -283,17 +283,16 @@ PHASE_ROW = Serializer(
     "number name status steps plans gap_rounds in_range=wanted started_at completed_at",
     plans=(COUNTS, lambda row: {"total": row.plans, "done": row.plans_done}),
 )
+SPENT = Serializer(Status, "dollars=usage.dollars tokens=usage.tokens calls basis=usage.basis", basis=TEXT)
+CONFINED = Serializer(Status, "name=sandbox? why=unconfined")
 STATUS = Serializer(
     Status,
     "run? status=run_status idea? agent? sandbox branch? exit reason notes started_at last_at waits_for? "
-    "owner=holder progress=measure.percent percent=measure.percent plans phases_total=measure.phases "
+    "owner=holder progress=measure.percent percent=measure.percent plans=measure phases_total=measure.phases "
     "phases_complete=measure.complete idle? single_steps=single current_step steps_in_progress phases "
     "assumed not_notified questions cost budget",
-    sandbox=(
-        obj(name=null(TEXT), why=TEXT),
-        lambda status: {"name": status.sandbox or None, "why": status.unconfined},
-    ),
-    plans=(COUNTS, lambda status: measure_json(status.measure)["plans"]),
+    sandbox=(CONFINED.schema, CONFINED.dump),
+    plans=PLAN_COUNTS,
     single_steps=Serializer(Closing, "outcome exit reason"),
     current_step=null(STEP.schema),
     steps_in_progress=arr(STEP.schema),
@@ -307,13 +306,5 @@ STATUS = Serializer(
     ),
     not_notified=Serializer(FailingService, "service reason since count", since=null(TIME)),
     questions=arr(QUESTION.schema),
-    cost=(
-        obj(dollars=null(TEXT), tokens=NUMBER, calls=NUMBER, basis=TEXT),
-        lambda status: {
-            "dollars": None if status.usage.dollars is None else str(status.usage.dollars),
-            "tokens": status.usage.tokens,
-            "calls": status.calls,
-            "basis": status.usage.basis,
-        },
-    ),
+    cost=(SPENT.schema, SPENT.dump),
 )

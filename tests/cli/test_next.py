@@ -417,6 +417,7 @@ DIFFERENT_PHASE = {
     "Poom5741__mm-bot": "phase 2 has passed its verification and only lacks its check mark",
     "mirkanu__gsd-dashboard": "phase 18.1 is complete in the progress table; GSD reads checkboxes only",
     "Pouryaak__LokulMem": "phase 4 is ticked; GSD takes its missing summary for work",
+    "Praciller__stockrush-go": "a table of STATE.md says that all phases are complete",
     "PromptPartner__bexio-mcp-server": "all phases are ticked; GSD takes an empty folder for work",
 }
 """Projects whose due phase is not the one that GSD's tool names first."""

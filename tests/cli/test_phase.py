@@ -142,6 +142,17 @@ def test_the_same_command_finishes_one_that_was_interrupted_and_adds_nothing(
     assert done("add", "-C", root, "Export")["phase"] == "6"
 
 
+def test_an_edit_that_git_took_back_before_its_commit_is_made_again(root: Path) -> None:
+    interrupted(root, plan_addition(root, "Export"), "phase", "add", "Export", applied=True)
+    git(root, "add", "-A")
+    git(root, "reset", "-q", "--hard")
+    again = call("phase", "add", "-C", root, "Export")
+
+    assert "added phase 5: Export" in again.stdout
+    assert [*phases(root)] == ["1", "2", "3", "4", "5"]
+    assert git(root, "log", "--format=%s") == "docs: add phase 5 Export\nbegin\n"
+
+
 def test_a_commit_that_was_made_before_the_kill_is_found(root: Path) -> None:
     log = interrupted(root, plan_addition(root, "Export"), "phase", "add", "Export", applied=True)
     git(root, "commit", "-qm", "docs: add phase 5 Export\n\nGSD-Edit: 1a2b", ".planning/ROADMAP.md")

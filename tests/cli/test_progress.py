@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gsd_core.views.schemas import schema_of
 from tests.cli.bench import EVIL, Bench, call, said
 from tests.planning.trees import each_corpus_project, gsd_report, make_project, plan_text
 
@@ -46,6 +47,7 @@ def test_a_project_is_shown_with_its_work_decisions_blockers_and_todos(bench: Be
     found = said("progress", "-C", bench.root)
     shown = call("progress", "-C", bench.root)
 
+    assert [*found] == schema_of("progress")["required"]
     assert (found["project"], found["percent"], found["phases_complete"]) == ("Night Bus", 50, 1)
     assert [summary["plan"] for summary in found["recent"]] == ["01-01"]
     assert (found["decisions"], found["blockers"]) == (["[Phase 1]: SQLite"], ["The API is down"])

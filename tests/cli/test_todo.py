@@ -85,6 +85,19 @@ def test_two_todos_with_one_title_are_two(root: Path) -> None:
     assert all(each in ambiguous.stderr for each in ids)
 
 
+@pytest.mark.parametrize("what", ["merge", "cherry-pick"])
+def test_nothing_is_changed_in_the_middle_of_a_merge(root: Path, what: str) -> None:
+    (root / ".git" / f"{what.replace('-', '_').upper()}_HEAD").write_text(f"{'0' * 40}\n")
+    before = (root / ".planning/STATE.md").read_bytes()
+    for words in (("todo", "add", "Same"), ("phase", "add", "More"), ("pause",)):
+        result = call(*words, "-C", root)
+        assert (result.exit_code, f"git {what} --abort" in result.stderr) == (2, True)
+
+    assert (root / ".planning/STATE.md").read_bytes() == before
+    assert not (root / ".git/gsd/edit.json").exists()
+    assert not list(root.glob(".planning/todos/**/*.md"))
+
+
 def test_hostile_files_and_texts_are_shown_but_do_no_harm(root: Path) -> None:
     folder = root / ".planning/todos/pending"
     folder.mkdir(parents=True)

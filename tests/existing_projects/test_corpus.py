@@ -28,6 +28,11 @@ PHASE_DIFFERENCES = {
     "Poom5741__mm-bot 1 complete": "the same heading says so; GSD only looks for a checkbox",
     "PloganNV__gsd-town 12 complete": "its row of the progress table says Complete; it has no checkbox",
     "PloganNV__gsd-town 14 complete": "STATE.md is at this phase and calls it COMPLETE",
+    "Pouryaak__LokulMem 8 complete": "its plans are executed, and STATE.md says 'Milestone complete'",
+    **{
+        f"Praciller__stockrush-go {i} complete": "a table of STATE.md says so; GSD reads ROADMAP.md only"
+        for i in range(1, 11)
+    },
     "mirkanu__gsd-dashboard 18.1 complete": "its row of the progress table says Complete, in another column",
     "PowerAppsDarren__accessibility-platform 2 depends_on": "the field's name is Dependencies",
     "PowerAppsDarren__accessibility-platform 3 depends_on": "the field's name is Dependencies",

@@ -130,6 +130,29 @@ def test_requirements_of_a_later_milestone_are_not_compared_with_the_idea(tmp_pa
     assert codes(health(make_project(tmp_path, {**COMPLETE, **files}))) == ["W006"]
 
 
+@pytest.mark.parametrize("folder", ["phases", "phases/01-core", "milestones", "todos", "todos/pending"])
+def test_a_folder_that_leads_out_of_the_project_is_broken(tmp_path: Path, folder: str) -> None:
+    root, outside = make_project(tmp_path / "project", COMPLETE), tmp_path / "outside"
+    (outside / "pending").mkdir(parents=True)
+    link = root / ".planning" / folder
+    shutil.rmtree(link, ignore_errors=True)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside)
+    refused = [one for one in (["todo", "list"], ["next"], ["phases"]) if call(*one, "-C", root).exit_code]
+
+    assert (health(root)["status"] == "broken") is bool(refused)
+
+
+@pytest.mark.parametrize("text", ["[run\n", "[run]\ngap_rounds = 'x'\n", "[nope]\na = 1\n"])
+def test_settings_that_commands_refuse_are_broken(tmp_path: Path, text: str) -> None:
+    root = make_project(tmp_path, COMPLETE)
+    (root / "gsd.toml").write_text(text)
+    [issue] = health(root)["errors"]
+
+    assert (issue["code"], bool(issue["fix"])) == ("E106", True)
+    assert issue["message"] in call("gaps", "1", "-C", root).stderr
+
+
 def test_a_project_without_planning_is_broken(tmp_path: Path) -> None:
     assert codes(health(tmp_path)) == ["E001"]
 

@@ -55,6 +55,12 @@ ROADMAPS = {
         "v1.0",
         {"1", "2"},
     ),
+    "names instead of versions": (
+        f"# Roadmap: Tool\n\n## Milestones\n\n- 🚧 **M1 Launch** — Phases 1-2 (in progress)\n- Ada decides\n"
+        f"\n{OLD.replace('v0.9 ', '')}\n\n## Milestone M1: Launch\n\n{PHASES}",
+        "M1",
+        {"1", "2"},
+    ),
     "an unclosed details block": (
         f"# Roadmap: Tool\n\n## Phases\n\n{PHASES}\n<details>\n<summary>Old notes</summary>\n\ntext\n",
         "v1.0",
@@ -92,6 +98,8 @@ def test_a_collapsed_roadmap_has_the_milestone_as_shipped_and_keeps_the_rest(
     if name == "emoji and details":
         assert found == {"v0.9": True, "v1.0": True}
         assert "Phases 1 and 2." in collapsed
+    if version == "M1":
+        assert ("- Ada decides" in collapsed, "Trial (Phases 1-2)" in collapsed) == (True, True)
     if "Backlog" in text:
         assert "Dark mode" in collapsed
     if "v2.0" in text:
@@ -108,7 +116,8 @@ def test_a_collapsed_roadmap_has_the_milestone_as_shipped_and_keeps_the_rest(
     )
     path.write_text(begin_milestone(collapsed, next_version(root), "Next", "It goes on", [new]))
     again = read_planning(root)
-    assert (again.milestone, [phase.number for phase in again.phases]) == ("v1.1", [first])
+    following = "M2" if version == "M1" else "v1.1"
+    assert (again.milestone, [phase.number for phase in again.phases]) == (following, [first])
     assert {one.version: one.shipped for one in survey(root).milestones}[version] is True
 
 

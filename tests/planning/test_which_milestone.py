@@ -12,7 +12,7 @@ from gsd_core.planning.edit import apply_changes
 from gsd_core.planning.next_milestone import next_version
 from gsd_core.planning.state import begin_milestone
 from gsd_core.planning.survey import read_planning, survey
-from tests.planning.trees import make_project
+from tests.planning.trees import make_project, plan_text
 
 PHASES = "### Phase 1: A\n### Phase 2: B\n### Phase 3: C\n"
 SHIPPED = "- ✅ **v1.0 One** — Phases 1-2 (shipped 2026-01-31)\n"
@@ -83,6 +83,29 @@ CASES: dict[str, tuple[dict[str, str], str, list[str], str]] = {
             "milestones/v1.3-ROADMAP.md": "# v1.3\n",
         },
         *("clean-up", ["1", "2", "3"], "v1.4"),
+    ),
+    "a name that no file, tag or step can have": (
+        {"ROADMAP.md": PHASES, "STATE.md": "---\nmilestone: 'M9/10: the ~last^'\n---\n"},
+        *("M9-10-the-last", ["1", "2", "3"], "v1.0"),
+    ),
+    "headings with names": (
+        {
+            "ROADMAP.md": "## Milestone: Clean up (Phase 1)\n### Phase 1: A\n"
+            "## Milestone goals: some\n## Milestone-wide rules\n## Milestone MS-09: Two\n### Phase 2: B\n",
+            "STATE.md": "---\nmilestone: MS-09\n---\n",
+        },
+        *("MS-09", ["2"], "MS-10"),
+    ),
+    "a shipped name": (
+        {
+            "ROADMAP.md": "## Milestones\n- ✅ **M6 Motion** — Phase 2 (shipped)\n<details>\n"
+            "<summary>✅ M6 Motion (Phase 2) — SHIPPED</summary>\n- [x] Phase 2: B\n</details>\n",
+            "STATE.md": "---\nmilestone: M6\n---\n",
+            "MILESTONES.md": "## M6 Motion (Shipped: 2026-01-31)\n",
+            "milestones/M6-ROADMAP.md": "# Roadmap\n- [x] **Phase 2: B** - b\n",
+            "milestones/ideas-ROADMAP.md": "# Ideas\n- [x] **Phase 9: C** - c\n",
+        },
+        *("", [], "M7"),
     ),
 }
 
@@ -220,6 +243,43 @@ def test_a_phase_that_is_ready_for_verification_is_not_complete(tmp_path: Path, 
     for said in (after, after.replace("verifying", "complete").replace("VERIFYING", "COMPLETE")):
         (root / ".planning" / "STATE.md").write_text(said)
         assert not any(phase.complete for phase in survey(root).phases())
+
+
+@pytest.mark.parametrize(
+    ("state", "complete"),
+    [
+        ("Phase: 3 of 3 (C)\nStatus: Milestone complete\n", "1 3"),
+        ("Phase: 3 of 3 (C)\nStatus: v1.0 milestone complete\n", "1 3"),
+        ("Phase: 3 of 3 (C)\nStatus: v0.9 milestone complete\n", ""),
+        ("| Phase | Status |\n|---|---|\n| 1 | ✅ Complete |\n| 2. B | Complete |\n| 3 | Open |\n", "1 2"),
+        ("| Phase | Status |\n|---|---|\n| 1 | Complete |\n| 2. Old | Complete |\n| 3 | Open |\n", "1"),
+        ("| Phase | Status |\n|---|---|\n| 1 | Complete |\n| 2 | Complete |\n", ""),
+    ],
+)
+def test_state_says_which_phases_are_complete(tmp_path: Path, state: str, complete: str) -> None:
+    files = {"ROADMAP.md": f"## 🚧 v1.0 One\n{PHASES}", "STATE.md": f"## Current Position\n\n{state}"}
+    for name in ("01-a/01-01", "02-b/02-01", "03-c/03-01"):
+        files[f"phases/{name}-PLAN.md"] = plan_text()
+        files[f"phases/{name}-SUMMARY.md"] = "# Done\n"
+    del files["phases/02-b/02-01-SUMMARY.md"]
+    root = make_project(tmp_path, files)
+
+    assert [phase.number for phase in survey(root).phases() if phase.complete] == complete.split()
+    assert [phase.number for phase in read_planning(root).phases if phase.ticked] == complete.split()
+
+
+@pytest.mark.parametrize(("row", "open_"), [("3. C (CA)", []), ("3. Other", ["3"])])
+def test_a_phase_of_a_shipped_milestone_is_open_everywhere_or_nowhere(
+    tmp_path: Path, row: str, open_: list[str]
+) -> None:
+    table = f"| Phase | Plans Complete | Status |\n|---|---|---|\n| {row} | 6/6 | Complete |\n"
+    roadmap = (
+        f"## Milestones\n- ✅ **v1.0 One** — Phases 1-3 (shipped)\n## More\n- [ ] **Phase 3: C**\n{table}"
+    )
+    root = make_project(tmp_path, {"ROADMAP.md": roadmap})
+
+    assert [phase.number for phase in read_planning(root).phases] == open_
+    assert [phase.number for phase in survey(root).phases() if not phase.complete] == open_
 
 
 def test_an_audit_leaves_out_what_a_phase_of_an_earlier_milestone_owes(tmp_path: Path) -> None:
