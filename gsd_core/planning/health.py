@@ -81,11 +81,9 @@ class HealthIssue:
     fix: str
     line: int = attrs.field(default=0, kw_only=True)
     repairable: bool = attrs.field(default=False, kw_only=True)
-    severity: Severity = attrs.field(kw_only=True)
-
-    @severity.default
-    def _of_its_code(self) -> Severity:
-        return SEVERITIES[self.code[0]]
+    severity: Severity = attrs.field(
+        default=attrs.Factory(lambda self: SEVERITIES[self.code[0]], takes_self=True), kw_only=True
+    )
 
 
 ISSUE = Serializer(HealthIssue, "code path line? message fix repairable")
