@@ -74,7 +74,7 @@ def _run_opened(state: State, fact: Recorded[object], data: facts.RunOpened) -> 
         lifecycle=state.lifecycle if options.only_asked else options,
         claims=data.claims,
         steps={
-            key: _start_over(record, fact.seq) if _is_given_up(state, record) else record
+            key: _given_another_try(record, fact.seq) if _is_given_up(state, record) else record
             for key, record in state.steps.items()
         },
         closed=None,
@@ -333,6 +333,17 @@ def _withdraw_given_up(state: State) -> dict[str, QuestionRecord]:
         key: evolve(question, withdrawn=True) if is_obsolete(question) else question
         for key, question in state.inquiries.items()
     }
+
+
+def _given_another_try(record: StepRecord, seq: int) -> StepRecord:
+    """Return the record of a step that was given up, for another process to try again.
+
+    One whose attempts were lost continues: what its agents answered is paid for. Only if a person chooses to
+    retry does it start over, because an answer may be what ends the process.
+    """
+    if record.status == "failed":
+        return _start_over(record, seq)
+    return evolve(record, generation=record.generation + 1, lost=0)
 
 
 def _start_over(record: StepRecord, seq: int) -> StepRecord:

@@ -128,6 +128,21 @@ RECORDS: Mapping[str, tuple[tuple[Given, ...], str, dict[str, Any]]] = {
         {"status": "running", "generation": 1, "base": 2},
     ),
     "lost": ((begun(), lost()), "1/plan", {"status": "waiting", "lost": 1}),
+    "lost three times, and the run was opened again": (
+        (STARTED, opened(), begun(), *THREE_LOST, BLOCKED, opened()),
+        "1/plan",
+        {"status": "waiting", "lost": 0, "generation": 1, "base": 3},
+    ),
+    "failed, and the run was opened again": (
+        (STARTED, opened(), *FAILED, BLOCKED, opened()),
+        "1/plan",
+        {"status": "waiting", "generation": 1, "base": 6},
+    ),
+    "its work could not be merged": (
+        (begun(base_commit="c"), result(), ("merge.failed", "1/plan", {"ours": "a", "theirs": "b"})),
+        "1/plan",
+        {"status": "waiting", "generation": 1, "base": 3, "result": 0, "base_commit": ""},
+    ),
     "stopped on request": ((begun(), lost(why="stopped")), "1/plan", {"status": "waiting", "lost": 0}),
     "it waits for an answer": (
         (begun(), lost(questions=["q-1"])),
