@@ -300,7 +300,7 @@ KEYS: tuple[ConfigKey, ...] = (
         "with `git.branching_strategy: none`, commits go to the branch on which you start the run",
         "git.allow_default_branch_commits",
     ),
-    ConfigKey(name="parallelization", status="honored", effect="`false` is like `parallelization.enabled`"),
+    _honored("parallelization", bool, "`false` is like `parallelization.enabled: false`"),
     _honored(
         "parallelization.enabled",
         bool,
@@ -414,7 +414,7 @@ def validate_config(config: Mapping[str, Any], path: str) -> None:
 
 
 def _entries(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted keys with their values; an object that is itself a known key is not taken apart."""
+    """Yield the dotted keys with their values; an object that is itself a known key's is not taken apart."""
     for name, value in config.items():
         key = f"{prefix}{name}"
         known = key_of(key) if isinstance(value, Mapping) else None
@@ -423,7 +423,7 @@ def _entries(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
                 yield from _entries(cast("Mapping[str, Any]", value), f"{key}.")
             else:
                 yield key, cast("object", value)
-        elif isinstance(value, Mapping) and known and known.allowed is None and _may_contain(key):
+        elif isinstance(value, Mapping) and known and known.allowed in (None, bool) and _may_contain(key):
             yield from _entries(cast("Mapping[str, Any]", value), f"{key}.")
         else:
             # A part that should be an object, as "workflow": 1.

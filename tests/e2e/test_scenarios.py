@@ -81,6 +81,9 @@ EVIDENCE: Mapping[str, Callable[[Project, Done], bool]] = {
     ),
     "usage-limit": lambda project, _: len(project.facts("timer.fired")) == 1,
     "invalid-answers": lambda project, _: (calls(project, "init"), calls(project, "1/plan")) == (3, 3),
+    "parallel": lambda project, _: (
+        len(project.facts("task.committed")) == 7 + len(project.facts("merge.failed"))
+    ),
     "dangerous-command": lambda project, _: "Bash was refused: " in texts(project, "01-01-SUMMARY.md"),
 }
 
@@ -104,7 +107,7 @@ def test_each_example_is_tested_and_listed_with_its_exit_code() -> None:
     listed = re.findall(r"^\| `([\w-]+)\.toml` \| .* \| (\d+) \|$", page, re.MULTILINE)
     promised = [re.findall(r"^# Exit code (\d+)", path.read_text("utf-8"), re.M) for path in EXAMPLES]
 
-    assert len(EXAMPLES) == 13
+    assert len(EXAMPLES) == 14
     assert {path.stem for path in EXAMPLES} == set(EVIDENCE)
     assert sorted(listed) == [(path.stem, code) for path, [code] in zip(EXAMPLES, promised, strict=True)]
 

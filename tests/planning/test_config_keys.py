@@ -104,7 +104,7 @@ def test_an_invalid_value_names_the_file_the_key_and_what_is_allowed(
     "config",
     [
         {"model_profile": None, "workflow": {"verifier": None}},
-        {"parallelization": "odd", "workflow": {"ui_phase": 7}, "novel": {"x": [1]}},
+        {"sub_repos": "odd", "workflow": {"ui_phase": 7}, "novel": {"x": [1]}},
         {"granularity": "fine", "planning": {"commit_docs": False}, "commit_docs": True},
     ],
 )

@@ -20,7 +20,7 @@ from gsd_core.processes import Process, boot_id, end_marked, processes, start_ti
 STUBBORN = """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("ready", flush=True)
+os.write(1, b"ready\\n")  # at once: another process writes to the same pipe
 signal.pause()
 """
 
@@ -33,7 +33,7 @@ unmarked = subprocess.Popen(
     start_new_session=True, env=environment, stdout=subprocess.PIPE, text=True,
 )
 unmarked.stdout.readline()
-print(marked.pid, unmarked.pid, flush=True)
+os.write(1, f"{{marked.pid}} {{unmarked.pid}}\\n".encode())
 signal.pause()
 """
 
