@@ -99,8 +99,8 @@ _PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
 
 
 @attrs.frozen(kw_only=True)
-class Entry:
-    """A phase in the checklist or in a table of phases; *text* is what follows the name.
+class _Place:
+    """A place that names a phase.
 
     *code* is ``GSD.02`` where the line names ``[GSD.02] 05``. *near*: its *milestone* is only that of the
     last heading above, if any; nothing says that it belongs to it.
@@ -109,8 +109,6 @@ class Entry:
     line: int
     number: str
     name: str
-    text: str
-    ticked: bool
     milestone: str
     code: str = ""
     shipped: bool = False
@@ -118,21 +116,22 @@ class Entry:
 
 
 @attrs.frozen(kw_only=True)
-class Section:
+class Entry(_Place):
+    """A phase in the checklist or in a table of phases; *text* is what follows the name."""
+
+    text: str
+    ticked: bool
+
+
+@attrs.frozen(kw_only=True)
+class Section(_Place):
     """The section of a phase: its heading is at *line*, its text goes up to *end* (exclusive).
 
-    *done*: the heading has a mark such as ``✓ COMPLETE``. *near* is as in :class:`Entry`.
+    *done*: the heading has a mark such as ``✓ COMPLETE``.
     """
 
-    line: int
     end: int
-    number: str
-    name: str
     done: bool
-    milestone: str
-    code: str = ""
-    shipped: bool = False
-    near: bool = False
 
 
 Mention: TypeAlias = Section | Entry
