@@ -23,7 +23,7 @@ import attrs
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase, padded, phase_order
 
-from .markdown import cell, cells, document, inline, paragraphs, prose, title
+from .markdown import cells, document, inline, paragraphs, prose, table, title
 from .milestones import (
     OPEN,
     Evidence,
@@ -658,7 +658,7 @@ def _belongs_to(plan: str, number: str) -> bool:
 def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], date: str) -> str:
     """Return ROADMAP.md for a first milestone, in the shape of v1.20.5's template."""
     order = " → ".join(phase.number for phase in phases)
-    rows = [f"| {phase.number}. {cell(title(phase.name))} | 0/TBD | Not started | - |" for phase in phases]
+    rows = [(f"{phase.number}. {title(phase.name)}", "0/TBD", "Not started", "-") for phase in phases]
     parts = [
         f"# Roadmap: {title(name)}",
         "## Overview",
@@ -673,8 +673,7 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
         *("\n".join(phase_section(phase, nothing="Nothing (first phase)")) for phase in phases),
         "## Progress",
         f"**Execution Order:**\nPhases execute in numeric order: {order}",
-        "| Phase | Plans Complete | Status | Completed |\n|-------|----------------|--------|-----------|\n"
-        + "\n".join(rows),
+        table(("Phase", "Plans Complete", "Status", "Completed"), rows),
         f"---\n*Roadmap created: {inline(date)}*",
     ]
     return document(parts)
