@@ -27,7 +27,7 @@ from .state import section_lines
 from .survey import ARCHIVE, survey
 
 _ID = re.compile(r"(.*-)(\d+)([a-z]?)")
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
+HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
 
 
 def next_version(root: Path) -> str:
@@ -194,7 +194,7 @@ def add_to_section(lines: Lines, name: str, new: Sequence[str]) -> None:
 
 def _heading_line(lines: Lines, *names: str) -> int | None:
     for at in range(len(lines)):
-        heading = _HEADING.match(lines[at])
+        heading = HEADING.match(lines[at])
         if heading and len(heading[1]) == 2 and heading[2].lower() in names:
             return at
     return None

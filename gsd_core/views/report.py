@@ -333,7 +333,9 @@ def _costs(report: Report) -> list[Html]:
     rows: list[Html] = []
     for phase in dict.fromkeys(step.phase for step in steps):
         of_phase = [step for step in steps if step.phase == phase]
-        name = _phase_name(report, phase) if phase else "Project"
+        view = report.planning.phase(phase)
+        name = f"Phase {phase}" if phase else "Project"
+        name += f": {view.name}" if view else ""
         rows.append(_cost_row(text(name), of_phase, None, class_="phase"))
         for step in of_phase:
             bar = _bar(_weight(step, paid), largest)
@@ -459,11 +461,6 @@ def _footer(report: Report) -> Html:
         ),
         el("p", "What a verified requirement means: gsd's page “What exit code 0 means”."),
     )
-
-
-def _phase_name(report: Report, number: str) -> str:
-    phase = report.planning.phase(number)
-    return f"Phase {number}: {phase.name}" if phase else f"Phase {number}"
 
 
 def _badge(sign: str, word: str, color: str) -> Html:

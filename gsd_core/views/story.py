@@ -261,7 +261,7 @@ class Narrator:
 
 
 def _tell(data: object) -> _Told | None:
-    """Return what to tell of a fact that needs no other one; ``None`` if nothing."""
+    """Return what to tell of a fact in one sentence; ``None`` if nothing."""
     match data:
         case facts.Recovered(crashed=crashed, lost=lost) if crashed or lost:
             again = f"; restarting {names_text(lost)}" if lost else ""
