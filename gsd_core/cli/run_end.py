@@ -320,6 +320,8 @@ def _figures(summary: RunSummary) -> Iterator[str]:
 
 
 def _assumed(summary: RunSummary) -> Iterator[str]:
+    from gsd_core.views.amounts import counted
+
     assumed = summary.assumed
     if not assumed:
         return
