@@ -22,7 +22,7 @@ from gsd_core.codec import unstructure
 from gsd_core.errors import Conflict, JournalError, NotFound, UserError
 from gsd_core.git import data_directory
 from gsd_core.journal.inbox import answers_in, put
-from gsd_core.journal.lock import owner
+from gsd_core.journal.lock import Owner, owner
 from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.facts import AgentClosed, Record, typed
@@ -36,7 +36,7 @@ from gsd_core.run.publishing import events_of, redacted
 from gsd_core.run.spending import with_turns
 from gsd_core.sanitize import redact_data
 from gsd_core.views.log import parse_since as parse_since
-from gsd_core.views.status import Holder, find_question, status_json, status_of
+from gsd_core.views.status import find_question, status_json, status_of
 
 if TYPE_CHECKING:
     from gsd_core.project_details import ProjectDetails as ProjectDetails
@@ -114,11 +114,10 @@ class Project:
         spent += sum(used.dollars or 0 for used in self._history.running.values())
         return {**data, "dollars_today": str(spent)}
 
-    def holder(self) -> Holder | None:
+    def holder(self) -> Owner | None:
         """Return the process that runs in the project now, if any."""
         folder = self._folder()
-        held = owner(folder) if folder else None
-        return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
+        return owner(folder) if folder else None
 
     def details(self) -> ProjectDetails:
         """Return what a page about the project shows: phases, plans, evidence, commits, events, costs."""

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from gsd_core.errors import NotFound, UserError
 from gsd_core.own_process import data_output
-from gsd_core.sanitize import one_line
+from gsd_core.sanitize import one_line, safe_data
 
 from .global_options import global_options_of, gsd_command
 from .output import console, json_flag, print_line, shown_signs, styled, wrapped_text
@@ -181,17 +181,19 @@ def _refuse_unknown(root: Path, phase: str, step: str) -> None:
 
 
 def _print_json(journal: _Journal, wanted: _Filter) -> None:
-    from gsd_core.sanitize import safe_data
-    from gsd_core.views.log import log_json
     from gsd_core.views.story import kind_of
 
     def choose(record: Record) -> Record | None:
         return record if wanted.accepts(record, kind_of(record)) else None
 
-    def show(record: Record) -> None:
-        click.echo(json.dumps(safe_data(log_json(record))), file=data_output())
+    journal.read(choose, print_record, after=wanted.after)
 
-    journal.read(choose, show, after=wanted.after)
+
+def print_record(record: Record) -> None:
+    """Print *record* as JSON on one line."""
+    from gsd_core.views.log import log_json
+
+    click.echo(json.dumps(safe_data(log_json(record))), file=data_output())
 
 
 def _print_text(journal: _Journal, wanted: _Filter, printer: _Printer) -> bool:

@@ -13,7 +13,6 @@ import click
 from gsd_core.errors import ProjectError
 from gsd_core.machine.facts import TaskCommitted
 from gsd_core.sanitize import safe_text
-from gsd_core.views.status import Holder
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
@@ -22,6 +21,7 @@ from .output import json_flag, print_json, print_line
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gsd_core.journal.lock import Owner
     from gsd_core.planning.handoff import Pause
 
     from .project import ProjectState
@@ -68,7 +68,7 @@ def command(ctx: click.Context, text: tuple[str, ...], now: bool, as_json: bool)
         print_line(with_global_options(f"next: {about['next_action']}", options))
 
 
-def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> None:
+def _stop(root: Path, holder: Owner, options: GlobalOptions, *, now: bool) -> None:
     """Ask the active run to end, after its current step unless *now*, and wait until it has."""
     from gsd_core.journal.inbox import put
 
@@ -90,7 +90,7 @@ def _stop(root: Path, holder: Holder, options: GlobalOptions, *, now: bool) -> N
         time.sleep(POLL_SECONDS)
 
 
-def _say_what_is_waited_for(project: ProjectState, holder: Holder, options: GlobalOptions) -> None:
+def _say_what_is_waited_for(project: ProjectState, holder: Owner, options: GlobalOptions) -> None:
     """Say on stderr what the pause waits for: the end of the step, unless it waits for a person itself."""
     from gsd_core.views.status import current_step
 

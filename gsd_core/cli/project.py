@@ -15,7 +15,7 @@ import click
 from gsd_core.errors import PlanningError, ProjectError
 from gsd_core.git import Git, data_directory, git_common_dir
 from gsd_core.journal.inbox import answers_in
-from gsd_core.journal.lock import owner
+from gsd_core.journal.lock import Owner, owner
 from gsd_core.journal.store import Journal
 from gsd_core.machine.history import History
 from gsd_core.machine.state import State
@@ -26,7 +26,7 @@ from gsd_core.sanitize import first_line
 from gsd_core.settings import REHEARSAL_AGENTS as REHEARSAL_AGENTS
 from gsd_core.settings import journals_folder
 from gsd_core.trust import KnownJournals
-from gsd_core.views.status import Holder, open_questions
+from gsd_core.views.status import open_questions
 
 from .commands import with_global_options
 from .global_options import GlobalOptions
@@ -179,7 +179,7 @@ class ProjectState:
 
     root: Path
     last_run: LastRun
-    holder: Holder | None
+    holder: Owner | None
     pending_answers: Mapping[str, str] = attrs.field(factory=dict[str, str])
     is_own: bool = True
 
@@ -221,14 +221,13 @@ def is_own_journal(journal: Journal, root: Path) -> bool:
     return KnownJournals(journals_folder()).has(journal, root)
 
 
-def holder_of(root: Path) -> Holder | None:
+def holder_of(root: Path) -> Owner | None:
     """Return the process that runs in the project now, if any."""
     folder = core_folder(root)
-    held = owner(folder) if folder else None
-    return Holder(pid=held.pid, host=held.host, since=held.since) if held else None
+    return owner(folder) if folder else None
 
 
-def refuse_agents_at(root: Path, what: str) -> Holder | None:
+def refuse_agents_at(root: Path, what: str) -> Owner | None:
     """Return the process that runs in the project now, if any; raise ``UserError`` for its agents."""
     holder = holder_of(root)
     refuse_agents(what, run_pid=holder.pid if holder else None)

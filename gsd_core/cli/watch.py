@@ -7,7 +7,6 @@ terminal plugin shows it, as in the process that works, because it gets the same
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
 import time
@@ -200,9 +199,7 @@ class _Follower:
 
 
 def _print_records(root: Path) -> None:
-    from gsd_core.sanitize import safe_data
-    from gsd_core.views.log import log_json
-
+    from .log import print_record
     from .project import open_journal
 
     with open_journal(root) as journal:
@@ -212,5 +209,5 @@ def _print_records(root: Path) -> None:
         with open_journal(root) as journal:
             for record in journal.events(after):
                 after = record.seq
-                click.echo(json.dumps(safe_data(log_json(record))), file=data_output())
+                print_record(record)
         time.sleep(POLL_SECONDS)

@@ -24,6 +24,7 @@ from gsd_core.model.ids import padded
 from .frontmatter import Frontmatter, Node, read_frontmatter, render_frontmatter
 from .markdown import document, inline, prose, read_text, table, title
 from .model import PhaseView, Planning, Requirement
+from .must_haves import UNMET
 from .survey import survey
 from .traceability import RecordedResult, parse_results, phase_of_requirement
 from .verification import read_verification
@@ -32,7 +33,6 @@ RequirementStatus: TypeAlias = Literal["satisfied", "partial", "unsatisfied", "o
 AuditStatus: TypeAlias = Literal["passed", "gaps_found", "tech_debt"]
 
 _ITEM = re.compile(r"^[ \t]*[-*][ \t]+(?:\[([ xX])\][ \t]+)?(.*\S)", re.MULTILINE)
-_FAILING = ("fails", "missing", "partial", "uncertain")
 MAX_ITEMS = 50
 """How many open items of one phase are listed; the number of the others follows."""
 MAX_IN_HEAD, MAX_HEAD_TEXT = 40, 160
@@ -201,7 +201,7 @@ def _audited(
     claimed_by = tuple(plan.id for plan in phase.plans if requirement.id in plan.requirements)
     verification = _verification(phase)
     result = results[phase.number].get(requirement.id)
-    failing = verification != "missing" and result is not None and result.status in _FAILING
+    failing = verification != "missing" and result is not None and result.status in UNMET
     if failing and result:
         verification = "gaps_found"
     status, evidence = _status(verification, done_by, phase)

@@ -150,12 +150,6 @@ def overall_status(issues: tuple[HealthIssue, ...]) -> HealthStatus:
     return "degraded" if "warning" in severities else "healthy"
 
 
-def known_phases(surveyed: Survey) -> set[str]:
-    """Return the numbers of all phases, in any roadmap or on disk."""
-    on_disk = (name for folder in surveyed.on_disk_only() for name in folder.names)
-    return {phase.number for phase in surveyed.roadmap_phases} | set(on_disk)
-
-
 def _unreadable(
     root: Path, path: str, code: str, fix: str, *, repairable: bool = False
 ) -> HealthIssue | None:
@@ -213,7 +207,8 @@ def _config_issues(root: Path) -> Iterator[HealthIssue]:
 
 def _state_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
     """Yield each unknown phase that STATE.md names, once; only its position can be repaired."""
-    known = known_phases(surveyed)
+    known = {phase.number for phase in surveyed.roadmap_phases}
+    known |= {name for folder in surveyed.on_disk_only() for name in folder.names}
     for number, line in enumerate(read_text(root, STATE).split("\n"), start=1):
         for match in _PHASE_MENTION.finditer(line):
             phase = normal_phase(match[1])

@@ -21,11 +21,10 @@ from .frontmatter import read_frontmatter
 from .markdown import Lines, bullets, cell, cells, document, inline, prose, read_text, title
 from .milestones import BULLET, is_version, listed_milestone, milestone_id, milestone_of, says_shipped
 from .model import PhaseView, Planning, Requirement
-from .next_milestone import add_to_section, with_footer
+from .next_milestone import HEADING, add_to_section, with_footer
 from .plan_tasks import parts_of
 from .state import section_lines
 
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
 _BOX = re.compile(r"^\s*[-*]\s+(?:\[[ xX]\]\s*)?(.*)$")
 MAX_ACCOMPLISHMENTS, MAX_DECISIONS = 20, 40
 
@@ -244,14 +243,14 @@ def _sections(lines: Sequence[str], wanted: Callable[[str], bool]) -> Iterator[t
     folded = 0
     for start, line in enumerate(lines):
         folded = max(0, folded + line.lower().count("<details") - line.lower().count("</details>"))
-        heading = _HEADING.match(line)
+        heading = HEADING.match(line)
         if folded or not heading or len(heading[1]) not in (2, 3) or not wanted(heading[2].lower()):
             continue
         level = len(heading[1])
         later = (
             at
             for at in range(start + 1, len(lines))
-            if (other := _HEADING.match(lines[at])) and len(other[1]) <= level
+            if (other := HEADING.match(lines[at])) and len(other[1]) <= level
         )
         yield start, next(later, len(lines))
 

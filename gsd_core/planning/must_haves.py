@@ -26,7 +26,7 @@ reported about it."""
 COVERAGE = "coverage"
 """The finder of gaps in the chain from requirements to truths."""
 
-_UNMET: tuple[MustHaveStatus, ...] = ("fails", "partial", "missing", "uncertain")
+UNMET: tuple[MustHaveStatus, ...] = ("fails", "partial", "missing", "uncertain")
 
 
 @attrs.frozen(kw_only=True)
@@ -316,7 +316,7 @@ def _coverage(own: MustHaveResult, phase: PhaseView, results: MustHaveResults) -
     ]
     checks = tuple(f"{plan}/" for plan in plans)
     judged = [own, *serving, *files]
-    reasons = [one.proof for one in judged if one.status in _UNMET]
+    reasons = [one.proof for one in judged if one.status in UNMET]
     reasons += [gap.reason for gap in results.report.gaps if gap.about.startswith(checks)]
     if reasons:
         return Coverage(requirement=requirement, plans=plans, status="blocked", proof=reasons[0])

@@ -15,7 +15,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.files import list_below
 from gsd_core.model.ids import phase_order
 
-from .markdown import Lines, bullets, cell, cells, inline, paragraphs, read_text, title
+from .markdown import Lines, bullets, cell, cells, inline, paragraphs, read_text, table, title
 from .milestones import is_version, listed_milestone, merged
 from .model import PlannedPhase
 from .numbers import is_backlog, last_number
@@ -27,7 +27,7 @@ from .state import section_lines
 from .survey import ARCHIVE, survey
 
 _ID = re.compile(r"(.*-)(\d+)([a-z]?)")
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
+HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$")
 
 
 def next_version(root: Path) -> str:
@@ -141,16 +141,8 @@ def _add_rows(lines: Lines, version: str, phases: Sequence[PlannedPhase]) -> Non
     """Add the phases to the progress table, which gets one if there is none; its columns decide the cells."""
     section = section_lines(lines, "progress")
     if not section:
-        lines.insert(
-            lines.before_blank(0, len(lines)),
-            [
-                "",
-                "## Progress",
-                "",
-                "| Phase | Milestone | Plans Complete | Status | Completed |",
-                "|-------|-----------|----------------|--------|-----------|",
-            ],
-        )
+        head = table(("Phase", "Milestone", "Plans Complete", "Status", "Completed"), [])
+        lines.insert(lines.before_blank(0, len(lines)), ["", "## Progress", "", *head.split("\n")])
         section = section_lines(lines, "progress") or (0, len(lines))
     rows = [at for at in range(*section) if cells(lines[at])]
     if not rows:
@@ -202,7 +194,7 @@ def add_to_section(lines: Lines, name: str, new: Sequence[str]) -> None:
 
 def _heading_line(lines: Lines, *names: str) -> int | None:
     for at in range(len(lines)):
-        heading = _HEADING.match(lines[at])
+        heading = HEADING.match(lines[at])
         if heading and len(heading[1]) == 2 and heading[2].lower() in names:
             return at
     return None

@@ -16,7 +16,7 @@ from gsd_core.files import list_below
 from .frontmatter import Frontmatter, read_frontmatter
 from .markdown import prose, read_text
 from .model import Planning
-from .todos import pending_todos
+from .todos import markdown_files, pending_todos
 
 DEBUG, QUICK = ".planning/debug", ".planning/quick"
 MAX_TEXT = 120
@@ -33,7 +33,7 @@ def open_items(planning: Planning, root: Path) -> tuple[str, ...]:
 
 def _acceptance_tests(planning: Planning, root: Path) -> Iterator[str]:
     for phase in planning.phases:
-        for name in _files(root, phase.directory) if phase.directory else ():
+        for name in markdown_files(root, phase.directory) if phase.directory else ():
             if "-UAT" not in name:
                 continue
             head = _head(root, f"{phase.directory}/{name}")
@@ -47,7 +47,7 @@ def _acceptance_tests(planning: Planning, root: Path) -> Iterator[str]:
 
 
 def _debug_sessions(root: Path) -> Iterator[str]:
-    for name in _files(root, DEBUG):
+    for name in markdown_files(root, DEBUG):
         status = _head(root, f"{DEBUG}/{name}").text("status").lower() or "unknown"
         if status not in ("resolved", "complete"):
             yield f"Debug session {name.removesuffix('.md')}: {prose(status)[:MAX_TEXT]}"
@@ -56,16 +56,11 @@ def _debug_sessions(root: Path) -> Iterator[str]:
 def _quick_tasks(root: Path) -> Iterator[str]:
     for entry in (one for one in list_below(root, QUICK) if one.kind == "folder"):
         folder = f"{QUICK}/{entry.name}"
-        summaries = [name for name in _files(root, folder) if name.endswith("SUMMARY.md")]
+        summaries = [name for name in markdown_files(root, folder) if name.endswith("SUMMARY.md")]
         # Older versions wrote summaries without a status, after the task was done.
         statuses = [_head(root, f"{folder}/{name}").text("status").lower() for name in summaries]
         if not any(status in ("", "complete", "completed") for status in statuses):
             yield f"Quick task {entry.name}: {prose(statuses[0])[:MAX_TEXT] if statuses else 'no summary'}"
-
-
-def _files(root: Path, folder: str) -> list[str]:
-    entries = list_below(root, folder)
-    return sorted(entry.name for entry in entries if entry.kind == "file" and entry.name.endswith(".md"))
 
 
 def _head(root: Path, path: str) -> Frontmatter:

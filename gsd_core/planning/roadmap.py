@@ -23,7 +23,7 @@ import attrs
 from gsd_core.errors import PlanningError
 from gsd_core.model.ids import normal_phase, padded, phase_order
 
-from .markdown import cell, cells, document, inline, paragraphs, prose, title
+from .markdown import cells, document, inline, paragraphs, prose, table, title
 from .milestones import (
     OPEN,
     Evidence,
@@ -99,8 +99,8 @@ _PLACEHOLDER = re.compile(r"(?:TBD|TBC|\[[^\]]*\])?\.?$", re.IGNORECASE)
 
 
 @attrs.frozen(kw_only=True)
-class Entry:
-    """A phase in the checklist or in a table of phases; *text* is what follows the name.
+class _Place:
+    """A place that names a phase.
 
     *code* is ``GSD.02`` where the line names ``[GSD.02] 05``. *near*: its *milestone* is only that of the
     last heading above, if any; nothing says that it belongs to it.
@@ -109,8 +109,6 @@ class Entry:
     line: int
     number: str
     name: str
-    text: str
-    ticked: bool
     milestone: str
     code: str = ""
     shipped: bool = False
@@ -118,21 +116,22 @@ class Entry:
 
 
 @attrs.frozen(kw_only=True)
-class Section:
+class Entry(_Place):
+    """A phase in the checklist or in a table of phases; *text* is what follows the name."""
+
+    text: str
+    ticked: bool
+
+
+@attrs.frozen(kw_only=True)
+class Section(_Place):
     """The section of a phase: its heading is at *line*, its text goes up to *end* (exclusive).
 
-    *done*: the heading has a mark such as ``✓ COMPLETE``. *near* is as in :class:`Entry`.
+    *done*: the heading has a mark such as ``✓ COMPLETE``.
     """
 
-    line: int
     end: int
-    number: str
-    name: str
     done: bool
-    milestone: str
-    code: str = ""
-    shipped: bool = False
-    near: bool = False
 
 
 Mention: TypeAlias = Section | Entry
@@ -659,7 +658,7 @@ def _belongs_to(plan: str, number: str) -> bool:
 def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], date: str) -> str:
     """Return ROADMAP.md for a first milestone, in the shape of v1.20.5's template."""
     order = " → ".join(phase.number for phase in phases)
-    rows = [f"| {phase.number}. {cell(title(phase.name))} | 0/TBD | Not started | - |" for phase in phases]
+    rows = [(f"{phase.number}. {title(phase.name)}", "0/TBD", "Not started", "-") for phase in phases]
     parts = [
         f"# Roadmap: {title(name)}",
         "## Overview",
@@ -674,8 +673,7 @@ def render_roadmap(name: str, overview: str, phases: Sequence[PlannedPhase], dat
         *("\n".join(phase_section(phase, nothing="Nothing (first phase)")) for phase in phases),
         "## Progress",
         f"**Execution Order:**\nPhases execute in numeric order: {order}",
-        "| Phase | Plans Complete | Status | Completed |\n|-------|----------------|--------|-----------|\n"
-        + "\n".join(rows),
+        table(("Phase", "Plans Complete", "Status", "Completed"), rows),
         f"---\n*Roadmap created: {inline(date)}*",
     ]
     return document(parts)

@@ -91,13 +91,12 @@ def tick_phase(text: str, change: TickPhase, counts: Mapping[str, Count] | None 
     """
     roadmap = parse_roadmap(text)
     entry, row = roadmap.entry(change.phase), roadmap.row(change.phase)
+    lines = Lines.of(text)
     if not entry and not row:
         text, section = _with_section(text, change.phase)
         lines = Lines.of(text)
         if not section.done:
             lines[section.line] = f"{lines[section.line].rstrip()} ✓ COMPLETE ({change.date})"
-        return _update_progress(str(lines), change.phase, "", counts) if counts else str(lines)
-    lines = Lines.of(text)
     if entry and (match := CHECKLIST_LINE.match(lines[entry.line])) and match[2] == " ":
         done = "" if "(completed " in lines[entry.line] else f" (completed {change.date})"
         lines[entry.line] = f"{match[1]}x{match[3].rstrip()}{done}"

@@ -31,6 +31,7 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 PENDING_TODOS = "pending todos"
+DECISIONS = ("decisions", "key decisions", "decisions made")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
 Field: TypeAlias = str | Callable[[str], str]
 """The new value of a field, or what makes it of the old one."""
@@ -43,7 +44,7 @@ def set_position(text: str, change: SetPosition) -> str:
     # Plain fields count only in their section: "Status: ..." may begin a line of prose elsewhere.
     start, end = section_lines(lines, "current position") or (0, len(lines))
     _fill(lines, range(start, end), _PLAIN, _plain(change))
-    start, end = section_lines(lines, "session continuity") or section_lines(lines, "session") or (0, 0)
+    start, end = section_lines(lines, "session continuity", "session") or (0, 0)
     _fill(lines, range(start, end), _PLAIN, _session(change))
     _fill_frontmatter(lines, _start_of_body(lines), change)
     body = range(_start_of_body(lines), len(lines))
@@ -76,7 +77,7 @@ def close_milestone(text: str, version: str, date: str) -> str:
     }
     session = {"last session": date, "last date": date, "stopped at": activity}
     _fill(lines, body, _BOLD, bold | {"last activity description": activity} | session)
-    if section := section_lines(lines, "session continuity") or section_lines(lines, "session"):
+    if section := section_lines(lines, "session continuity", "session"):
         _fill(lines, range(*section), _PLAIN, session)
     _fill_keys(
         lines, {"status": "completed", "stopped_at": activity, "last_updated": date, "last_activity": date}
@@ -104,8 +105,7 @@ def _fill_keys(lines: Lines, values: Mapping[str, str]) -> None:
 def add_decisions(text: str, change: AddDecisions) -> str:
     """Add the decisions that are not listed yet under ``### Decisions``."""
     lines = Lines.of(text)
-    titles = ("decisions", "key decisions", "decisions made")
-    section = next((found for title in titles if (found := section_lines(lines, title))), None)
+    section = section_lines(lines, *DECISIONS)
     if section is None:
         return text
     start, end = section
@@ -135,7 +135,7 @@ def add_quick_task(text: str, change: AddQuickTask) -> str:
     lines = Lines.of(text)
     found = section_lines(lines, QUICK_TASKS.lower())
     if found is None:
-        below = section_lines(lines, "blockers/concerns") or section_lines(lines, "accumulated context")
+        below = section_lines(lines, "blockers/concerns", "accumulated context")
         if below is None:
             return text
         at = lines.before_blank(*below)
@@ -417,16 +417,19 @@ def _fill(lines: Lines, where: range, pattern: re.Pattern[str], values: Mapping[
             lines[at] = head + (value if isinstance(value, str) else value(match[3].rstrip()).rstrip())
 
 
-def section_lines(lines: Lines, title: str) -> tuple[int, int] | None:
-    """Return the lines of the text under a heading: the first, and the one after the last."""
-    start, level = 0, 0
-    for at in range(len(lines)):
-        heading = _HEADING.match(lines[at])
-        if start and heading and len(heading[1]) <= level:
-            return start, at
-        if not start and heading and heading[2].lower() == title:
-            start, level = at + 1, len(heading[1])
-    return (start, len(lines)) if start else None
+def section_lines(lines: Lines, *titles: str) -> tuple[int, int] | None:
+    """Return the lines of the text under a heading: the first, and the one after the last.
+
+    It is the heading with the first of *titles* that there is.
+    """
+    headings = [(at, match) for at in range(len(lines)) if (match := _HEADING.match(lines[at]))]
+    for wanted in titles:
+        for start, heading in headings:
+            if heading[2].lower() == wanted:
+                level = len(heading[1])
+                ends = (at for at, later in headings if at > start and len(later[1]) <= level)
+                return start + 1, next(ends, len(lines))
+    return None
 
 
 def _start_of_body(lines: Lines) -> int:

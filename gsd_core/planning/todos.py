@@ -56,9 +56,13 @@ TODO = Serializer(Todo, "id title area severity? created? path")
 
 def pending_todos(root: Path) -> tuple[Todo, ...]:
     """Return the pending todos, oldest first; one that cannot be read has its id as title."""
-    entries = list_below(root, PENDING)
-    names = [entry.name for entry in entries if entry.kind == "file" and entry.name.endswith(".md")]
-    return tuple(_read(root, name.removesuffix(".md")) for name in sorted(names))
+    return tuple(_read(root, name.removesuffix(".md")) for name in markdown_files(root, PENDING))
+
+
+def markdown_files(root: Path, folder: str) -> list[str]:
+    """Return the names of the Markdown files in a folder, sorted."""
+    entries = list_below(root, folder)
+    return sorted(entry.name for entry in entries if entry.kind == "file" and entry.name.endswith(".md"))
 
 
 def _read(root: Path, name: str) -> Todo:

@@ -14,7 +14,7 @@ import attrs
 
 from .markdown import cells
 from .model import PhaseView, Plan, Requirement, Verdict
-from .must_haves import MustHaveResults, MustHaveStatus, plans_for, truths_of
+from .must_haves import UNMET, MustHaveResults, MustHaveStatus, plans_for, truths_of
 
 
 @attrs.frozen(kw_only=True)
@@ -134,7 +134,7 @@ def _status(row: Trace, phase: PhaseView, *, has_truth: bool, verdict: Verdict |
         return claimed, f"phase {phase.number} is not verified"
     if verdict.stale:
         return claimed, f"the verification of phase {phase.number} is older than its work"
-    failing = [one for one in row.evidence if one.status in ("fails", "missing", "partial", "uncertain")]
+    failing = [one for one in row.evidence if one.status in UNMET]
     failing += [check.result for check in row.checks if check.result and check.result.status == "fails"]
     if failing:
         return "Blocked", failing[0].proof.strip("-") or f"{failing[0].about} is not proven"

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from gsd_core.codec import unstructure
+from gsd_core.journal.lock import Owner
 from gsd_core.machine.claims import claims_at_opening, is_stale
 from gsd_core.machine.due import (
     ApplyResult,
@@ -40,7 +41,7 @@ from gsd_core.planning.survey import NONE_IN_PROGRESS
 from gsd_core.sanitize import first_line
 from gsd_core.serializer import SCHEMA_VERSION, TEXT, Schema, Serializer, null
 
-from .status import NO_ANSWERS, RESUME, Holder, current_step, open_questions
+from .status import NO_ANSWERS, RESUME, current_step, open_questions
 
 MAX_QUESTION = 200
 _SCORE = re.compile(r"(\d+)\s*/\s*(\d+)")
@@ -77,7 +78,7 @@ def next_of(
     planning: Planning,
     snapshot: Snapshot,
     *,
-    holder: Holder | None = None,
+    holder: Owner | None = None,
     pending_answers: Mapping[str, str] = NO_ANSWERS,
     gsd: str = "gsd",
     added: Added = (),

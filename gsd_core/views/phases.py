@@ -65,7 +65,7 @@ def phase_rows(state: State) -> tuple[PhaseRow, ...]:
 def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
     records = [r for r in state.steps.values() if r.id.phase == phase.number]
     steps: dict[str, Progress] = {name: _step_progress(state, phase, name) for name in STEPS}
-    steps = _with_plugins_steps(state, phase, steps)
+    steps = _with_plugins_steps(records, phase, steps)
     started = [r.started_at for r in records if r.started_at]
     ended = [r.ended_at for r in records if r.ended_at]
     status = _phase_progress(state, phase, records, steps)
@@ -85,13 +85,12 @@ def _row(state: State, phase: PhaseSnapshot) -> PhaseRow:
 
 
 def _with_plugins_steps(
-    state: State, phase: PhaseSnapshot, steps: Mapping[str, Progress]
+    of_phase: Sequence[StepRecord], phase: PhaseSnapshot, steps: Mapping[str, Progress]
 ) -> dict[str, Progress]:
     """Return the steps with those of plugins' kinds, each before the step that it comes before."""
     began: dict[str, list[StepRecord]] = {}
-    for record in state.steps.values():
-        if record.id.phase == phase.number:
-            began.setdefault(record.id.kind, []).append(record)
+    for record in of_phase:
+        began.setdefault(record.id.kind, []).append(record)
     places = {step.kind: step.before for step in phase.due}
     kinds = [kind for kind in began if kind not in CORE_KINDS]
     found: dict[str, Progress] = dict(steps)

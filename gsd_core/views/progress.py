@@ -11,7 +11,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.model.ids import phase_order
 from gsd_core.planning.markdown import Lines, prose, read_text
 from gsd_core.planning.model import Planning
-from gsd_core.planning.state import section_lines
+from gsd_core.planning.state import DECISIONS, section_lines
 from gsd_core.planning.survey import Measure, Survey, Surveyed, measure_of
 from gsd_core.planning.todos import Todo
 from gsd_core.serializer import Serializer
@@ -65,7 +65,7 @@ def progress_of(
         phases=phases,
         measure=measure_of(phases),
         recent=_recent(survey, planning, order),
-        decisions=_items(state, ("decisions", "key decisions", "decisions made")),
+        decisions=_items(state, DECISIONS),
         blockers=_items(state, ("blockers/concerns", "blockers", "concerns")),
         todos=tuple(todos),
         next=due,
@@ -91,11 +91,9 @@ def _recent(survey: Survey, planning: Planning, order: Mapping[str, int]) -> tup
 
 def _items(lines: Lines, titles: Sequence[str]) -> tuple[str, ...]:
     """Return the items of a list in a section of STATE.md."""
-    for title in titles:
-        if section := section_lines(lines, title):
-            items = [match[1] for at in range(*section) if (match := _ITEM.match(lines[at]))]
-            return tuple(prose(item) for item in items if not _NOTHING.match(item.strip()))
-    return ()
+    section = section_lines(lines, *titles) or (0, 0)
+    items = [match[1] for at in range(*section) if (match := _ITEM.match(lines[at]))]
+    return tuple(prose(item) for item in items if not _NOTHING.match(item.strip()))
 
 
 PROGRESS = Serializer(

@@ -21,7 +21,7 @@ from .cost import Costs, remarks
 from .markup import Html, el, join, prose, style, text
 from .phases import PhaseRow, phase_rows
 from .story import answered_by, step_words
-from .summary import Decision, RunSummary, StepDone
+from .summary import Decision, GapFound, RunSummary, StepDone
 
 MAX_TEXT = 240
 """How many characters of a question or a reason are shown where it is only mentioned."""
@@ -82,18 +82,15 @@ def render_report(report: Report) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     title = report.planning.name or report.state.idea_name or "gsd"
     sections = [
-        section
-        for section in (
-            _attention(report),
-            _matrix(report),
-            _phases(report),
-            _costs(report),
-            _decisions(report),
-            _gaps(report),
-            _commits(report),
-        )
-        if section
+        ("attention", "Before you trust it", _attention(report)),
+        ("evidence", "Evidence", _matrix(report)),
+        ("phases", "Phases", _phases(report)),
+        ("cost", "Time and cost", _costs(report)),
+        ("questions", "Questions and answers", [_decision(one) for one in report.summary.decisions]),
+        ("gaps", "Gaps found and closed", [_gap(one) for one in report.summary.gaps]),
+        ("commits", "Commits", [_commit(one) for one in report.commits]),
     ]
+    sections = [section for section in sections if section[2]]
     links = [el("a", heading, href=f"#{name}") for name, heading, _ in sections]
     head = el(
         "head",
@@ -110,9 +107,6 @@ def render_report(report: Report) -> str:
         "body", _header(report, title), el("nav", links, aria_label="Sections"), *parts, _footer(report)
     )
     return f"<!doctype html>\n{el('html', head, body, lang='en').markup}\n"
-
-
-Section = tuple[str, str, list[Html]]
 
 
 def _header(report: Report, title: str) -> Html:
@@ -170,7 +164,7 @@ def _elapsed(summary: RunSummary) -> str:
     return f"in {summary.processes} processes, over {duration_text(summary.last_at - summary.started_at)}"
 
 
-def _attention(report: Report) -> Section | None:
+def _attention(report: Report) -> list[Html]:
     """Return what a reader should know before trusting the result."""
     items: list[Html] = []
     if report.state.closed not in (None, "done"):
@@ -199,14 +193,12 @@ def _attention(report: Report) -> Section | None:
         if row.status in ("Error", "Blocked") or row.reason
     ]
     items += [el("li", "Not covered by this run: ", text(note)) for note in report.state.notes]
-    if not items:
-        return None
-    return "attention", "Before you trust it", [el("div", el("ul", items), class_="card attention")]
+    return [el("div", el("ul", items), class_="card attention")] if items else []
 
 
-def _matrix(report: Report) -> Section | None:
+def _matrix(report: Report) -> list[Html]:
     if not report.rows:
-        return None
+        return []
     words = {one.id: one for one in report.planning.statements}
     shown = {commit.sha for commit in report.commits}
     heads = ("Requirement", "In the words of the idea", "Plans", "Commits", "Checks", "Evidence", "Verdict")
@@ -231,8 +223,7 @@ def _matrix(report: Report) -> Section | None:
                 ),
             )
         )
-    table = _table([el("th", name, scope="col") for name in heads], rows, class_="matrix")
-    return "evidence", "Evidence", [table]
+    return [_table([el("th", name, scope="col") for name in heads], rows, class_="matrix")]
 
 
 def _table(heads: list[Html], rows: list[Html], class_: str | None = None) -> Html:
@@ -294,12 +285,9 @@ def _commit_link(sha: str, shown: set[str]) -> Html:
     return el("a", name, href=f"#c-{sha}") if sha in shown else name
 
 
-def _phases(report: Report) -> Section | None:
-    rows = phase_rows(report.state)
-    if not rows:
-        return None
+def _phases(report: Report) -> list[Html]:
     cards: list[Html] = []
-    for row in rows:
+    for row in phase_rows(report.state):
         steps = [step for step in report.summary.steps if step.phase == row.number]
         sign, color = _STATUS.get(row.status, ("·", "quiet"))
         status = row.status.replace("_", " ") if row.wanted else "not in range"
@@ -314,7 +302,7 @@ def _phases(report: Report) -> Section | None:
                 class_="card",
             )
         )
-    return "phases", "Phases", cards
+    return cards
 
 
 def _plan(plan: Plan) -> Html:
@@ -332,11 +320,11 @@ def _phase_figures(row: PhaseRow, steps: Sequence[StepDone]) -> str:
     return ", ".join(parts)
 
 
-def _costs(report: Report) -> Section | None:
+def _costs(report: Report) -> list[Html]:
     """Return time and cost of each step; the bars show the cost, or the time of a run that cost nothing."""
     steps = report.summary.steps
     if not steps:
-        return None
+        return []
     paid = bool(report.summary.costs.usage.dollars)
     largest = max((_weight(step, paid) for step in steps), default=Decimal(0))
     share = "Share of the cost" if paid else "Share of the time"
@@ -345,7 +333,9 @@ def _costs(report: Report) -> Section | None:
     rows: list[Html] = []
     for phase in dict.fromkeys(step.phase for step in steps):
         of_phase = [step for step in steps if step.phase == phase]
-        name = _phase_name(report, phase) if phase else "Project"
+        view = report.planning.phase(phase)
+        name = f"Phase {phase}" if phase else "Project"
+        name += f": {view.name}" if view else ""
         rows.append(_cost_row(text(name), of_phase, None, class_="phase"))
         for step in of_phase:
             bar = _bar(_weight(step, paid), largest)
@@ -353,7 +343,7 @@ def _costs(report: Report) -> Section | None:
     rows.append(_cost_row(text("Total"), steps, None, class_="phase"))
     table = _table([el("th", name, scope="col", class_=kind or None) for name, kind in heads], rows)
     remark = " ".join(f"{one}." for one in remarks(report.summary.costs))
-    return "cost", "Time and cost", [table, *([el("p", remark, class_="quiet small")] if remark else [])]
+    return [table, *([el("p", remark, class_="quiet small")] if remark else [])]
 
 
 def _cost_row(name: Html, steps: Sequence[StepDone], bar: Html | None, class_: str | None = None) -> Html:
@@ -395,12 +385,6 @@ def _bar(value: Decimal, largest: Decimal) -> Html:
     )
 
 
-def _decisions(report: Report) -> Section | None:
-    if not report.summary.decisions:
-        return None
-    return "questions", "Questions and answers", [_decision(one) for one in report.summary.decisions]
-
-
 def _decision(one: Decision) -> Html:
     answer = one.answer
     if answer is None:
@@ -425,49 +409,30 @@ def _decision(one: Decision) -> Html:
     )
 
 
-def _gaps(report: Report) -> Section | None:
-    if not report.summary.gaps:
-        return None
-    cards: list[Html] = []
-    for gap in report.summary.gaps:
-        closed = bool(gap.closed_in)
-        badge = _badge("✓", "closed", "good") if closed else _badge("✗", "open", "bad")
-        found = f"found by {gap.found_by or 'the verifier'} in {gap.found_in}"
-        when = f"{found}, {gap.at.astimezone():%d %B %Y, %H:%M}" + (
-            f"; closed in {gap.closed_in}" if closed else ""
-        )
-        cards.append(
-            el(
-                "div",
-                el("h3", text(gap.truth), " ", badge),
-                el("p", prose(gap.reason)),
-                el("p", text(when), class_="quiet small"),
-                class_="card",
-            )
-        )
-    return "gaps", "Gaps found and closed", cards
+def _gap(gap: GapFound) -> Html:
+    badge = _badge("✓", "closed", "good") if gap.closed_in else _badge("✗", "open", "bad")
+    found = f"found by {gap.found_by or 'the verifier'} in {gap.found_in}"
+    closed = f"; closed in {gap.closed_in}" if gap.closed_in else ""
+    when = f"{found}, {gap.at.astimezone():%d %B %Y, %H:%M}{closed}"
+    return el(
+        "div",
+        el("h3", text(gap.truth), " ", badge),
+        el("p", prose(gap.reason)),
+        el("p", text(when), class_="quiet small"),
+        class_="card",
+    )
 
 
-def _commits(report: Report) -> Section | None:
-    if not report.commits:
-        return None
-    cards = [
-        el(
-            "details",
-            el(
-                "summary",
-                el("code", commit.sha[:7]),
-                " ",
-                text(commit.subject),
-                " ",
-                el("span", commit.step, class_="quiet small"),
-            ),
-            _patch(commit),
-            id=f"c-{commit.sha}",
-        )
-        for commit in report.commits
-    ]
-    return "commits", "Commits", cards
+def _commit(commit: ReportedCommit) -> Html:
+    heading = el(
+        "summary",
+        el("code", commit.sha[:7]),
+        " ",
+        text(commit.subject),
+        " ",
+        el("span", commit.step, class_="quiet small"),
+    )
+    return el("details", heading, _patch(commit), id=f"c-{commit.sha}")
 
 
 def _patch(commit: ReportedCommit) -> Html:
@@ -496,11 +461,6 @@ def _footer(report: Report) -> Html:
         ),
         el("p", "What a verified requirement means: gsd's page “What exit code 0 means”."),
     )
-
-
-def _phase_name(report: Report, number: str) -> str:
-    phase = report.planning.phase(number)
-    return f"Phase {number}: {phase.name}" if phase else f"Phase {number}"
 
 
 def _badge(sign: str, word: str, color: str) -> Html:

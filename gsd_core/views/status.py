@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from gsd_core.journal.lock import Owner
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import Wait, due
 from gsd_core.machine.history import FailingService, History, budget_of
@@ -37,15 +38,6 @@ RunStatus: TypeAlias = Literal["none", "running", "interrupted"] | RunOutcome
 
 RESUME = "gsd resume"
 NO_ANSWERS: Mapping[str, str] = {}
-
-
-@attrs.frozen(kw_only=True)
-class Holder:
-    """The process that runs in the project now."""
-
-    pid: int
-    host: str
-    since: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -75,7 +67,7 @@ class Status:
     notes: tuple[str, ...] = ()
     started_at: datetime | None = None
     last_at: datetime | None = None
-    holder: Holder | None = None
+    holder: Owner | None = None
     single: Closing | None = None
     measure: Measure = attrs.field(factory=Measure)
     idle: str = ""
@@ -96,7 +88,7 @@ class Status:
 def status_of(
     state: State,
     history: History,
-    holder: Holder | None,
+    holder: Owner | None,
     pending_answers: Mapping[str, str] = NO_ANSWERS,
     *,
     snapshot: Snapshot | None = None,
@@ -292,6 +284,7 @@ STATUS = Serializer(
     "phases_complete=measure.complete idle? single_steps=single current_step steps_in_progress phases "
     "assumed not_notified questions cost budget",
     sandbox=(CONFINED.schema, CONFINED.dump),
+    owner=Serializer(Owner, "pid host since"),
     plans=PLAN_COUNTS,
     single_steps=Serializer(Closing, "outcome exit reason"),
     current_step=null(STEP.schema),

@@ -15,7 +15,7 @@ import attrs
 
 from gsd_core.errors import JournalError
 from gsd_core.machine import facts
-from gsd_core.machine.facts import Record, Recorded, typed
+from gsd_core.machine.facts import KIND_OF, Record, Recorded, typed
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import StepId
 from gsd_core.model.question import Answer
@@ -111,8 +111,9 @@ class Narrator:
         told = None
         with suppress(JournalError, LookupError, TypeError, ValueError, AttributeError):
             fact: Recorded[object]
-            for fact in typed([record], *self._handlers):
-                told = self._handlers[type(fact.data)](self, record, fact.data)
+            for fact in typed([record], *KIND_OF):
+                handler = self._handlers.get(type(fact.data))
+                told = handler(self, record, fact.data) if handler else _tell(fact.data)
         if told is None:
             return None
         about: dict[str, Any] = attrs.asdict(told, recurse=False)
@@ -141,19 +142,6 @@ class Narrator:
         sign: Sign = "done" if data.outcome == "done" else "failed"
         return _Told(text=f"{reason} ({', '.join(about)})", sign=sign, details=data.notes)
 
-    def _recovered(self, record: Record, data: facts.Recovered) -> _Told | None:
-        if not data.crashed and not data.lost:
-            return None
-        again = f"; restarting {names_text(data.lost)}" if data.lost else ""
-        return _Told(text=f"recovered from a crash{again}", kind="failure")
-
-    def _control(self, record: Record, data: facts.ControlAsked) -> _Told:
-        what = "stop" if data.what == "stop" else "pause after the step"
-        return _Told(text=f"asked to {what} by {data.by or 'someone'}")
-
-    def _branch(self, record: Record, data: facts.BranchSwitched) -> _Told:
-        return _Told(text=f"switched to branch {data.branch} from {data.from_ or 'a detached HEAD'}")
-
     # Steps and tasks
 
     def _attempt(self, record: Record, data: facts.AttemptStarted) -> _Told | None:
@@ -174,28 +162,12 @@ class Narrator:
         subject = data.subject or "done"
         return _Told(text=f"{subject} ({', '.join(about)})" if about else subject, sign="done")
 
-    def _skipped(self, record: Record, data: facts.StepSkipped) -> _Told:
-        return _Told(text=f"skipped: {data.reason}" + (f" (by {data.by})" if data.by else ""))
-
-    def _timer(self, record: Record, data: facts.TimerSet) -> _Told:
-        return _Told(text=f"waits until {data.until.astimezone():%H:%M:%S}: {data.why}", sign="wait")
-
     def _task(self, record: Record, data: facts.TaskCommitted) -> _Told:
         number, name = data.task.rpartition("/")[2], data.name or names_text(data.paths)
         passed = data.check and data.check.exit == 0 and data.check.command
         details = (f"check passed: {passed}",) if passed else ()
         text = f"task {number}: {name} ({data.commit[:9]}, {counted(len(data.paths), 'file')})"
         return _Told(text=text, sign="done", details=details)
-
-    def _deferred(self, record: Record, data: facts.TaskDeferred) -> _Told:
-        return _Told(text=f"task {data.task} is deferred: {data.reason}", sign="failed")
-
-    def _check_replaced(self, record: Record, data: facts.CheckReplaced) -> _Told | None:
-        if data.check == data.was:
-            return None
-        return _Told(
-            text=f"task {data.task} has another check: {data.check}", details=(f"before: {data.was}",)
-        )
 
     # Agents
 
@@ -232,15 +204,6 @@ class Narrator:
         texts = "; ".join(f"{one.text} ({one.id})" for one in questions)
         return _Told(text=texts, sign="question", details=tuple(details))
 
-    def _answered(self, record: Record, data: facts.QuestionAnswered) -> _Told:
-        answer = data.answer
-        words = ", ".join(part for part in (*answer.chosen, answer.text) if part)
-        return _Told(text=f"{words} ({answered_by(answer)}; {answer.question})", sign="answer")
-
-    def _refused(self, record: Record, data: facts.AnswerRefused) -> _Told:
-        name = data.answer.get("question")
-        return _Told(text=f"an answer to {name} was refused: {data.reason}", sign="failed")
-
     # Gaps, failures, changes
 
     def _result(self, record: Record, data: facts.StepReturned) -> _Told | None:
@@ -259,40 +222,11 @@ class Narrator:
         hint = (f"hint: {error.hint}",) if error.hint else ()
         return _Told(text=f"{what}: {error.message or error.kind}", sign="failed", details=hint)
 
-    def _landing(self, record: Record, data: facts.LandingFailed) -> _Told:
-        return _Told(text=f"the result cannot be committed now: {data.error.message}", sign="failed")
-
-    def _merge(self, record: Record, data: facts.MergeFailed) -> _Told:
-        why = f"`{data.check}` fails with both" if data.check else f"both changed {some_of(data.paths)}"
-        return _Told(text=f"the work does not fit to what others did meanwhile: {why}", sign="failed")
-
     def _lost(self, record: Record, data: facts.AttemptLost) -> _Told | None:
         if data.why == "parked":
             return None  # the question that it waits for was told already
         reason = f": {data.error.message}" if data.error else ""
         return _Told(text=f"the work was {'stopped' if data.why == 'stopped' else 'cut off'}{reason}")
-
-    def _plugin(self, record: Record, data: facts.PluginFailed) -> _Told:
-        return _Told(text=f"plugin {data.plugin} failed in {data.hook}: {data.error}", sign="failed")
-
-    def _kept(self, record: Record, data: facts.FilesKept) -> _Told:
-        return _Told(text=f"uncommitted files are kept under {data.ref}: {names_text(data.paths)}")
-
-    def _left(self, record: Record, data: facts.FilesLeft) -> _Told:
-        kept = f" (kept under {data.kept})" if data.kept else ""
-        return _Told(text=f"left uncommitted: {names_text(data.paths)}{kept}", sign="failed")
-
-    def _guard(self, record: Record, data: facts.GuardFound) -> _Told:
-        kept = f" (kept under {data.kept})" if data.kept else ""
-        return _Told(text=f"undone: {'; '.join(data.what)}{kept}", sign="failed")
-
-    def _phase_added(self, record: Record, data: facts.PhaseAdded) -> _Told:
-        if data.error:
-            return _Told(text=f"phase {data.name!r} was not added: {data.error}", sign="failed")
-        return _Told(text=f"phase {data.phase} was added: {data.name} (asked for by {data.by})")
-
-    def _todo(self, record: Record, data: facts.TodoEdited) -> _Told:
-        return _Told(text=data.error or f"todo {data.todo} was {data.what} (asked for by {data.by})")
 
     def _notice(self, record: Record, data: facts.NoticeSent) -> _Told | None:
         about = data.key.split()[0]
@@ -311,38 +245,73 @@ class Narrator:
         facts.RunStarted: _run_started,
         facts.RunOpened: _run_opened,
         facts.RunClosed: _run_closed,
-        facts.Recovered: _recovered,
-        facts.ControlAsked: _control,
-        facts.BranchSwitched: _branch,
         facts.AttemptStarted: _attempt,
         facts.AttemptFailed: _error,
         facts.AttemptLost: _lost,
-        facts.StepAsked: lambda _, __, data: _Told(text=f"asked for: {data.text}"),
         facts.StepReturned: _result,
         facts.StepCompleted: _completed,
         facts.StepFailed: _error,
-        facts.StepSkipped: _skipped,
-        facts.LandingFailed: _landing,
-        facts.MergeFailed: _merge,
-        facts.TimerSet: _timer,
         facts.TaskCommitted: _task,
-        facts.TaskDeferred: _deferred,
-        facts.CheckReplaced: _check_replaced,
         facts.AgentOpened: _agent_opened,
         facts.AgentClosed: _agent_closed,
         facts.AgentActivity: _activity,
         facts.QuestionAsked: _asked,
-        facts.QuestionAnswered: _answered,
-        facts.AnswerRefused: _refused,
-        facts.PluginFailed: _plugin,
-        facts.FilesKept: _kept,
-        facts.FilesLeft: _left,
-        facts.GuardFound: _guard,
-        facts.PlanEdited: lambda _, __, data: _Told(text=f"plan {data.plan} was edited by hand"),
-        facts.PhaseAdded: _phase_added,
-        facts.TodoEdited: _todo,
         facts.NoticeSent: _notice,
     }
+
+
+def _tell(data: object) -> _Told | None:
+    """Return what to tell of a fact in one sentence; ``None`` if nothing."""
+    match data:
+        case facts.Recovered(crashed=crashed, lost=lost) if crashed or lost:
+            again = f"; restarting {names_text(lost)}" if lost else ""
+            return _Told(text=f"recovered from a crash{again}", kind="failure")
+        case facts.ControlAsked(what=what, by=by):
+            what = "stop" if what == "stop" else "pause after the step"
+            return _Told(text=f"asked to {what} by {by or 'someone'}")
+        case facts.BranchSwitched(branch=branch, from_=origin):
+            return _Told(text=f"switched to branch {branch} from {origin or 'a detached HEAD'}")
+        case facts.StepAsked(text=text):
+            return _Told(text=f"asked for: {text}")
+        case facts.StepSkipped(reason=reason, by=by):
+            return _Told(text=f"skipped: {reason}" + (f" (by {by})" if by else ""))
+        case facts.LandingFailed(error=error):
+            return _Told(text=f"the result cannot be committed now: {error.message}", sign="failed")
+        case facts.MergeFailed(check=check, paths=paths):
+            why = f"`{check}` fails with both" if check else f"both changed {some_of(paths)}"
+            return _Told(text=f"the work does not fit to what others did meanwhile: {why}", sign="failed")
+        case facts.TimerSet(until=until, why=why):
+            return _Told(text=f"waits until {until.astimezone():%H:%M:%S}: {why}", sign="wait")
+        case facts.TaskDeferred(task=task, reason=reason):
+            return _Told(text=f"task {task} is deferred: {reason}", sign="failed")
+        case facts.CheckReplaced(task=task, check=check, was=was) if check != was:
+            return _Told(text=f"task {task} has another check: {check}", details=(f"before: {was}",))
+        case facts.QuestionAnswered(answer=answer):
+            words = ", ".join(part for part in (*answer.chosen, answer.text) if part)
+            return _Told(text=f"{words} ({answered_by(answer)}; {answer.question})", sign="answer")
+        case facts.AnswerRefused(answer=refused, reason=reason):
+            name = refused.get("question")
+            return _Told(text=f"an answer to {name} was refused: {reason}", sign="failed")
+        case facts.PluginFailed(plugin=plugin, hook=hook, error=error):
+            return _Told(text=f"plugin {plugin} failed in {hook}: {error}", sign="failed")
+        case facts.FilesKept(ref=ref, paths=paths):
+            return _Told(text=f"uncommitted files are kept under {ref}: {names_text(paths)}")
+        case facts.FilesLeft(paths=paths, kept=ref):
+            kept = f" (kept under {ref})" if ref else ""
+            return _Told(text=f"left uncommitted: {names_text(paths)}{kept}", sign="failed")
+        case facts.GuardFound(what=found, kept=ref):
+            kept = f" (kept under {ref})" if ref else ""
+            return _Told(text=f"undone: {'; '.join(found)}{kept}", sign="failed")
+        case facts.PlanEdited(plan=plan):
+            return _Told(text=f"plan {plan} was edited by hand")
+        case facts.PhaseAdded(name=name, error=error) if error:
+            return _Told(text=f"phase {name!r} was not added: {error}", sign="failed")
+        case facts.PhaseAdded(phase=phase, name=name, by=by):
+            return _Told(text=f"phase {phase} was added: {name} (asked for by {by})")
+        case facts.TodoEdited(error=error, todo=todo, what=what, by=by):
+            return _Told(text=error or f"todo {todo} was {what} (asked for by {by})")
+        case _:
+            return None
 
 
 def log_line(narrator: Narrator, record: Record) -> str:

@@ -186,7 +186,10 @@ class _Steps:
             return
         match fact.data:
             case facts.TaskCommitted() as done:
-                task = _task(done)
+                check = done.check.command if done.check and done.check.exit == 0 else ""
+                task = TaskDone(
+                    task=done.task, name=done.name, commit=done.commit, check=check, note=done.note
+                )
                 others = tuple(one for one in known.tasks if one.task != task.task)
                 self.found[fact.step] = attrs.evolve(known, tasks=(*others, task))
             case facts.StepCompleted(commit=commit, subject=subject):
@@ -208,11 +211,6 @@ class _Steps:
             # That an attempt was lost is recorded by a later process: nobody worked in between.
             took += max(self.last[began.epoch] - began.at, timedelta())
         self.found[fact.step] = attrs.evolve(step, status=status, took=took, **about)
-
-
-def _task(done: facts.TaskCommitted) -> TaskDone:
-    check = done.check.command if done.check and done.check.exit == 0 else ""
-    return TaskDone(task=done.task, name=done.name, commit=done.commit, check=check, note=done.note)
 
 
 def _decisions(fact: Recorded[object], inquiry: Inquiry) -> Iterable[Decision]:
