@@ -44,6 +44,13 @@ class ShieldedTasks:
             task.exception()
 
 
+async def end_task(task: asyncio.Task[None]) -> None:
+    """Cancel *task* and wait for its end; raise what it has failed with, if it has."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
 async def until_one_ends(*works: Coroutine[Any, Any, Any]) -> Sequence[asyncio.Task[Any]]:
     """Run *works* until one of them ends, cancel the others, and return the tasks, which all have ended."""
     tasks = [asyncio.create_task(work) for work in works]
