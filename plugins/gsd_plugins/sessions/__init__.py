@@ -18,6 +18,7 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import ShieldedTasks as ShieldedTasks
+from .changes import cancel_tasks as cancel_tasks
 from .changes import end_task as end_task
 from .changes import note_questions as note_questions
 from .changes import until_one_ends as until_one_ends
