@@ -8,6 +8,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Literal
 
@@ -105,15 +106,13 @@ def _spans(text: str) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]
     starts = _line_starts(text)
     comments: dict[int, tuple[int, int]] = {}
     strings: list[tuple[int, int]] = []
-    try:
+    with suppress(tokenize.TokenError, SyntaxError, IndexError):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             span = (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
             if token.type == tokenize.COMMENT:
                 comments[token.start[0]] = span
             elif token.type == tokenize.STRING:
                 strings.append(span)
-    except (tokenize.TokenError, SyntaxError, IndexError):
-        pass
     return comments, strings
 
 

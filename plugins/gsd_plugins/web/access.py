@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -141,11 +142,9 @@ def _write_private(path: Path, data: Mapping[str, object]) -> None:
 
 def remove_token_file(path: Path) -> None:
     """Remove the file of a server that stops, unless another one has taken its place."""
-    try:
+    with suppress(OSError, ValueError, AttributeError):
         if json.loads(path.read_text("utf-8")).get("pid") == os.getpid():
             path.unlink()
-    except (OSError, ValueError, AttributeError):
-        return
 
 
 def pages_of_servers() -> list[tuple[int, str]]:
