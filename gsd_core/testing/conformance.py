@@ -358,8 +358,7 @@ class Invocation:
 
     def once(self, *args: object) -> tuple[Outcome[Any], float, float]:
         """Call it once; return the outcome, its seconds, and how many of them it blocked the loop at most."""
-        result: tuple[Outcome[Any], float, float] = _run(self._timed(args))
-        return result
+        return _run(self._timed(args))
 
     def twice(self, *args: object) -> None:
         """Call it twice concurrently; raise ``AssertionError`` if a call fails."""
@@ -458,10 +457,9 @@ def _check_contexts(
         return yielded
 
     try:
-        yielded: Sequence[object] = _run(enter())
+        return _run(enter())
     except (PluginError, StepError) as exc:
         raise AssertionError(f"{spec.__name__}: {getattr(exc, 'cause_text', exc)}") from exc
-    return yielded
 
 
 def _contributions(plugin: object, spec: Callable[..., Iterable[T]], *args: object) -> tuple[T, ...]:
@@ -477,10 +475,10 @@ def _contributions(plugin: object, spec: Callable[..., Iterable[T]], *args: obje
     return tuple(item for _, item in first.items)
 
 
-def _run(main: Coroutine[Any, Any, Any]) -> Any:
+def _run(main: Coroutine[Any, Any, T]) -> T:
     """Run *main* in a new event loop; raise ``AssertionError`` if it leaves a task behind."""
 
-    async def run() -> Any:
+    async def run() -> T:
         try:
             value = await main
             left = sorted(task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()})

@@ -90,14 +90,8 @@ class Commit:
     def as_task_commit(self) -> TaskCommit:
         """Return the commit as the step receives it."""
         digest = hashlib.sha256(f"{self.task} {self.subject}".encode()).hexdigest()
-        return TaskCommit(
-            commit=digest[:40],
-            paths=self.paths,
-            created=self.created,
-            at=self.at,
-            note=self.note,
-            check=self.check,
-        )
+        shared = attrs.asdict(self, recurse=False, filter=attrs.filters.exclude("task", "subject"))
+        return TaskCommit(commit=digest[:40], **shared)
 
 
 @attrs.define(kw_only=True)

@@ -22,6 +22,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -154,11 +155,9 @@ def _texts_of_all(project: Path) -> dict[str, str]:
     folder = Path(os.path.realpath(project)) / ".planning" / "phases"
     for path in sorted(folder.glob("*/**/*.md"))[:MAX_LATER]:
         if path.name.endswith(("SUMMARY.md", "PLAN.md")) and path.is_file() and not path.is_symlink():
-            try:
-                name = path.relative_to(folder.parent.parent).as_posix()
+            name = path.relative_to(folder.parent.parent).as_posix()
+            with suppress(OSError):
                 found[name] = read_start(folder.parent.parent, name, MAX_SUMMARY).decode("utf-8", "replace")
-            except OSError:
-                continue
     return found
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -317,9 +318,13 @@ def _no_agent(turn: Turn) -> None:
     raise Permanent("no agent is available in a check")
 
 
+def _step_and_host(project: Path, kind: str) -> Arguments:
+    return samples.a_step(project, kind), FakeHost(agent=_no_agent)
+
+
 def _steps(project: Path) -> list[Arguments]:
     kinds = ("init", "discuss", "plan", "execute", "verify", "complete", "research")
-    return [(samples.a_step(project, kind), FakeHost(agent=_no_agent)) for kind in kinds]
+    return [_step_and_host(project, kind) for kind in kinds]
 
 
 def _own_steps(plugin: object, project: Path) -> list[Case]:
@@ -327,13 +332,9 @@ def _own_steps(plugin: object, project: Path) -> list[Case]:
     manager = make_manager(plugin=plugin)
     if hookspecs.gsd_steps.__name__ not in hooks_of(manager, plugin):
         return []
-    types = conformance.check_steps(plugin)
     limit = timedelta(seconds=_CASES["gsd_execute_step"][0])
-
-    def case(kind: str) -> Case:
-        return Case(arguments=lambda: (samples.a_step(project, kind), FakeHost(agent=_no_agent)), limit=limit)
-
-    return [case(one.kind) for one in types]
+    kinds = [one.kind for one in conformance.check_steps(plugin)]
+    return [Case(arguments=partial(_step_and_host, project, kind), limit=limit) for kind in kinds]
 
 
 def _agent_tasks(project: Path) -> list[Arguments]:

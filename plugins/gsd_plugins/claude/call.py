@@ -106,10 +106,8 @@ async def run_claude(
             places=(*config.places, *program_places(cli)),
         )
         resume = task.conversation is not None and task.conversation.resume
-        try:
+        with suppress(WrongStart):
             return await call.run(resume=resume)
-        except WrongStart:
-            pass
         try:
             return await call.run(resume=not resume)
         except WrongStart as error:

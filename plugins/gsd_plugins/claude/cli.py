@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,12 +72,9 @@ def cli_version(cli: Path) -> str:
         (program.parents[1] / "_cli_version.py", r'__cli_version__ = "([\w.+-]+)"'),
         (program.parent / "package.json", r'"version": *"([\w.+-]+)"'),
     ):
-        try:
-            with path.open(encoding="utf-8") as file:
-                if found := re.search(pattern, file.read(MAX_METADATA)):
-                    return found[1]
-        except (OSError, UnicodeDecodeError):
-            continue
+        with suppress(OSError, UnicodeDecodeError), path.open(encoding="utf-8") as file:
+            if found := re.search(pattern, file.read(MAX_METADATA)):
+                return found[1]
     return program.name if re.fullmatch(r"\d+\.\d+\.[\w.+-]+", program.name) else ""
 
 

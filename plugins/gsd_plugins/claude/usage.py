@@ -75,30 +75,26 @@ def _without_none(raw: Mapping[str, Any] | None) -> dict[str, Any]:
 class Price:
     """Dollars per million tokens."""
 
-    input: Decimal
-    output: Decimal
-    cache_read: Decimal
-
-
-def _price(input_: str, output: str, cache_read: str) -> Price:
-    return Price(Decimal(input_), Decimal(output), Decimal(cache_read))
+    input: Decimal = attrs.field(converter=Decimal)
+    output: Decimal = attrs.field(converter=Decimal)
+    cache_read: Decimal = attrs.field(converter=Decimal)
 
 
 # As Claude Code 2.1.329 counts them for answers of up to 10,000 tokens (measured): Anthropic's list
 # prices, https://claude.com/pricing. Long contexts may cost more.
 PRICES = {
-    "claude-opus-5-5": _price("4", "20", "0.2"),
-    "claude-opus-5": _price("5", "25", "0.5"),
-    "claude-opus-4-8": _price("5", "25", "0.5"),
-    "claude-opus-4-6": _price("5", "25", "0.5"),
-    "claude-opus-4-5": _price("5", "25", "0.5"),
-    "claude-fable-5": _price("8", "40", "0.2"),
-    "claude-sonnet-5-5": _price("2", "10", "0.1"),
-    "claude-sonnet-5": _price("2", "10", "0.2"),
-    "claude-sonnet-4": _price("3", "15", "0.3"),
-    "claude-haiku-5-5": _price("0.1", "0.5", "0.01"),
-    "claude-haiku-4-5": _price("1", "5", "0.1"),
-    "claude-3-5-haiku": _price("0.8", "4", "0.08"),
+    "claude-opus-5-5": Price("4", "20", "0.2"),
+    "claude-opus-5": Price("5", "25", "0.5"),
+    "claude-opus-4-8": Price("5", "25", "0.5"),
+    "claude-opus-4-6": Price("5", "25", "0.5"),
+    "claude-opus-4-5": Price("5", "25", "0.5"),
+    "claude-fable-5": Price("8", "40", "0.2"),
+    "claude-sonnet-5-5": Price("2", "10", "0.1"),
+    "claude-sonnet-5": Price("2", "10", "0.2"),
+    "claude-sonnet-4": Price("3", "15", "0.3"),
+    "claude-haiku-5-5": Price("0.1", "0.5", "0.01"),
+    "claude-haiku-4-5": Price("1", "5", "0.1"),
+    "claude-3-5-haiku": Price("0.8", "4", "0.08"),
 }
 _CACHE_WRITE_FACTOR = Decimal("1.25")  # of the input price, for five minutes
 _HOUR_CACHE_WRITE_FACTOR = Decimal(2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from gsd_core import Finding
@@ -61,9 +62,6 @@ def findings(names: Iterable[str], project: Path) -> Iterator[Finding]:
 def _needs_program(project: Path) -> bool:
     for folder in folders(project):
         for name in WORKFLOWS:
-            try:
-                with (folder / name / "plan-phase.md").open("rb") as file:
-                    return PROGRAM.encode() in file.read(MAX_BYTES)
-            except OSError:
-                continue
+            with suppress(OSError), (folder / name / "plan-phase.md").open("rb") as file:
+                return PROGRAM.encode() in file.read(MAX_BYTES)
     return False

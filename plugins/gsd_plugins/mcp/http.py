@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from gsd_plugins.sessions import Source
+from gsd_plugins.sessions import Source, end_task
 
 from .server import make_server
 
@@ -74,9 +73,7 @@ class HttpApp:
         if left := self._requests - {asyncio.current_task()}:
             await asyncio.wait(left, timeout=END_SECONDS)
         if task:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await end_task(task)
 
     async def _started(self) -> StreamableHTTPSessionManager:
         if self._manager is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from gsd_plugins.sessions import Source
+from gsd_plugins.sessions import Source, end_task
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -43,9 +43,7 @@ class Updates:
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await end_task(task)
 
     async def _follow(self, number: int, known: Stamps) -> None:
         while True:

@@ -209,7 +209,7 @@ def _is_exported(sources: Sources, path: str, source: Source, name: str, depth: 
         for module in source.star if depth < 4 else ():
             for candidate in javascript_candidates(sources, path, module):
                 for file in module_files(candidate):
-                    other = sources.source(file) if sources.exists(file) else None
+                    other = sources.source(file)
                     if other and _is_exported(sources, file, other, name, depth + 1):
                         return True
             if not module.startswith("."):
@@ -226,18 +226,14 @@ def _is_passed_on(sources: Sources, path: str, source: Source, name: str, depth:
     """Whether a Rust module passes *name* on with ``pub use inner::*``, or a module of it exports a macro."""
     for module in source.star:
         for file in rust_module_files(path, module):
-            other = sources.source(file) if sources.exists(file) else None
+            other = sources.source(file)
             if other and name not in other.internal and _is_exported(sources, file, other, name, depth + 1):
                 return True
     if not path.endswith("lib.rs"):
         return False
     # `#[macro_export]` exports from the root of the crate, wherever the macro is.
     inner = [file for module in source.modules for file in rust_module_files(path, module)]
-    return any(
-        f"{name}!" in other.exports
-        for file in inner
-        if sources.exists(file) and (other := sources.source(file))
-    )
+    return any(f"{name}!" in other.exports for other in map(sources.source, inner) if other)
 
 
 def _is_open(sources: Sources, path: str, source: Source) -> bool:

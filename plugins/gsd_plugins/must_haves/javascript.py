@@ -145,14 +145,16 @@ def _declared(root: Node) -> set[str]:
     found: set[str] = set()
     for statement in root.named_children:
         node = field(statement, "declaration") if statement.type == "export_statement" else statement
-        if node is None:
-            continue
-        if node.type in ("lexical_declaration", "variable_declaration"):
-            for inner in named(node):
-                found |= set(_pattern_names(field(inner, "name")))
-        elif name := field(node, "name"):
-            found.add(text_of(name))
+        if node:
+            found |= _declared_by(node)
     return found
+
+
+def _declared_by(node: Node) -> set[str]:
+    """Return the names that one declaration binds."""
+    if node.type in ("lexical_declaration", "variable_declaration"):
+        return {name for inner in named(node) for name in _pattern_names(field(inner, "name"))}
+    return {text_of(node, "name")} - {""}
 
 
 def _pattern_names(node: Node | None) -> Iterator[str]:
@@ -210,11 +212,7 @@ class _Exports:
                 name_node = child if child.type == "identifier" else field(child, "name")
                 self.names |= {text_of(name_node)} - {""}
         if declaration := field(node, "declaration"):
-            if declaration.type in ("lexical_declaration", "variable_declaration"):
-                for inner in named(declaration):
-                    self.names |= set(_pattern_names(field(inner, "name")))
-            elif declared := field(declaration, "name"):
-                self.names.add(text_of(declared).strip("'\""))
+            self.names |= {name.strip("'\"") for name in _declared_by(declaration)}
 
     def _add_assignment(self, node: Node) -> None:
         if node.type == "call_expression" and re.search(r"\bexports\b", text_of(node)[:200]):
@@ -306,13 +304,7 @@ def _path_strings(nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator[Function]:
-    bases = {
-        text_of(inner)
-        for node in nodes
-        if node.type == "class_heritage"
-        for inner in walk(node)
-        if inner.type in ("identifier", "type_identifier")
-    }
+    bases = {base for node in nodes if node.type == "class_heritage" for base in _bases(node)}
     defaults = set(_defaults(nodes))
     for statement in root.named_children:
         node = field(statement, "declaration") or field(statement, "value") or statement
@@ -475,15 +467,18 @@ def _class(
         yield attrs.evolve(found, declared=declared, inherits=heritage, peers=peers)
 
 
+def _bases(heritage: Node) -> list[str]:
+    return [text_of(n) for n in walk(heritage) if n.type in ("identifier", "type_identifier")]
+
+
 def _overrides(nodes: Sequence[Node]) -> Iterator[str]:
     for node in nodes:
         heritage = next((c for c in node.children if c.type == "class_heritage"), None)
         if node.type not in _CLASSES or heritage is None:
             continue
-        bases = [text_of(n) for n in walk(heritage) if n.type in ("identifier", "type_identifier")]
         for member in named(field(node, "body")):
             if member.type == "method_definition" and _body_of(member)[0] != "unfinished":
-                yield from (f"{base}.{text_of(member, 'name')}" for base in bases)
+                yield from (f"{base}.{text_of(member, 'name')}" for base in _bases(heritage))
 
 
 def _function(
@@ -622,14 +617,10 @@ def _flat(body: Node) -> Iterator[Node]:
     for statement in named(body):
         inner = field(statement, "body")
         loops = statement.type == "for_in_statement" and text_of(statement, "right").isidentifier()
-        if (
-            not (loops or statement.type == "try_statement")
-            or inner is None
-            or inner.type != "statement_block"
-        ):
-            yield statement
-        elif all(map(_is_idle, named(inner))) and field(statement, "finalizer") is None:
-            yield from named(inner)
+        opens = loops or statement.type == "try_statement"
+        block = inner if opens and inner and inner.type == "statement_block" else None
+        if block and all(map(_is_idle, named(block))) and field(statement, "finalizer") is None:
+            yield from named(block)
         else:
             yield statement
 
@@ -775,12 +766,6 @@ def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
         function = next((a for a in arguments if a.type in _FUNCTIONS), None)
         if not arguments or (function is None and (len(arguments) != 2 or arguments[0].type not in _STRINGS)):
             continue
-        if (
-            function is None
-            and re.search(r"\.(?:skip|todo|only|each|use)\b", called)
-            and arguments[0].type not in _STRINGS
-        ):
-            continue
         skipped = _is_skipped(called) or bool(
             re.search(r"\b(?:skip|todo|ignore)\s*:\s*(?:true\b|['\"])", _options(node))
         )
@@ -878,15 +863,12 @@ def _can_fail(function: Node, known: set[str]) -> bool:
 
 
 def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
-    match node.type:
-        case "throw_statement":
-            return True
-        case "member_expression":
-            return text_of(node, "property") == "should"
-        case "call_expression":
-            pass
-        case _:
-            return False
+    if node.type == "throw_statement":
+        return True
+    if node.type == "member_expression":
+        return text_of(node, "property") == "should"
+    if node.type != "call_expression":
+        return False
     function = field(node, "function")
     called = text_of(function)
     arguments = arguments_of(node)

@@ -252,11 +252,7 @@ def _python(sources: Sources, path: str, reference: Reference, target: str, dept
         package = next(
             (p for p in parents if base and (p == base or (not level and p.endswith(f"/{base}")))), None
         )
-        if (
-            package
-            and (initial := f"{package}/__init__.py") not in (path, target)
-            and sources.exists(initial)
-        ):
+        if package and (initial := f"{package}/__init__.py") not in (path, target):
             source = sources.source(initial)
             if source and (source.open or refers(sources, initial, target, depth=depth + 1)):
                 return True

@@ -8,6 +8,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Literal
 
@@ -105,15 +106,13 @@ def _spans(text: str) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]
     starts = _line_starts(text)
     comments: dict[int, tuple[int, int]] = {}
     strings: list[tuple[int, int]] = []
-    try:
+    with suppress(tokenize.TokenError, SyntaxError, IndexError):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             span = (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
             if token.type == tokenize.COMMENT:
                 comments[token.start[0]] = span
             elif token.type == tokenize.STRING:
                 strings.append(span)
-    except (tokenize.TokenError, SyntaxError, IndexError):
-        pass
     return comments, strings
 
 
@@ -315,25 +314,22 @@ def _methods(
 ) -> Iterator[Function]:
     names = {ast.unparse(base).split("[")[0].rpartition(".")[2] for base in node.bases}
     metaclasses = {ast.unparse(keyword.value).rpartition(".")[2] for keyword in node.keywords}
+    kinds = [(m.name, _classify(m.body, ())[0]) for m in node.body if isinstance(m, _Def)]
+    has_code = any(kind == "code" for _, kind in kinds)
     abstract = (
         bool(names & {"ABC", "Protocol"})
         or "ABCMeta" in metaclasses
-        or (node.name in bases and not names - {"object", "Generic"})
-        or (
-            node.name in bases
-            and not any(_classify(m.body, ())[0] == "code" for m in node.body if isinstance(m, _Def))
-        )
+        or (node.name in bases and not (has_code and names - {"object", "Generic"}))
         or _BASE_NAMES.search(node.name) is not None
     )
-    methods = [inner for inner in node.body if isinstance(inner, _Def)]
     content = _without_docstring(node.body)
     if not node.bases and not node.decorator_list and all(map(_does_nothing, content)) and not abstract:
         # A marker or a namespace has a docstring that says so.
         if not ast.get_docstring(node) and not node.name.startswith("_"):
             yield Function(name=node.name, line=node.lineno, body="empty", parameters=("…",), returns="value")
         return
-    peers = any(_classify(m.body, ())[0] == "code" and m.name != "__init__" for m in methods)
-    idle = bool(methods) and all(_classify(m.body, ())[0] == "empty" for m in methods)
+    peers = any(kind == "code" and name != "__init__" for name, kind in kinds)
+    idle = bool(kinds) and all(kind == "empty" for _, kind in kinds)
     # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
     abstract |= idle and (node.name in defaults or bool(_LISTENS & set(words_of(node.name))))
     prescribing = {

@@ -354,9 +354,7 @@ def _is_unfinished(macro: Node) -> bool:
 
 def _is_constant(text: str) -> bool:
     match = _NULL.fullmatch(text)
-    if not match:
-        return False
-    return match[1] is None or match[1] == "" or _is_constant(match[1].strip())
+    return match is not None and (not match[1] or _is_constant(match[1].strip()))
 
 
 def _is_literal(node: Node) -> bool:

@@ -35,13 +35,13 @@ def parse(grammar: Grammar, text: str) -> Node:
     return _parser(grammar).parse(text.encode("utf-8", "replace")).root_node
 
 
-def walk(node: Node, *, into: bool = True, skip: Sequence[str] = ()) -> Iterator[Node]:
+def walk(node: Node, *, skip: Sequence[str] = ()) -> Iterator[Node]:
     """Yield *node* and all nodes below it, in the order of the text; nothing below types in *skip*."""
     stack = [node]
     while stack:
         current = stack.pop()
         yield current
-        if into and (current == node or current.type not in skip):
+        if current == node or current.type not in skip:
             stack.extend(reversed(current.children))
 
 

@@ -145,7 +145,7 @@ async def _decide(
 ) -> tuple[tuple[Decision, ...], tuple[tuple[GrayAreaAnswer, Answer], ...]]:
     """Return a decision on each question, and the answers to those that were asked, in one batch."""
     if step.skip_discuss or not areas:
-        return tuple(_assumed(one) for one in areas), ()
+        return tuple(_assumed(one, "Assumed: nobody was asked") for one in areas), ()
     if get(step.planning.config, "workflow.discuss_mode", "discuss") == "assumptions":
         answer = await _confirm(step, host, areas)
         if answer.chosen != (ASK.label,):
@@ -185,18 +185,16 @@ def _confirmed(areas: Sequence[GrayAreaAnswer], answer: Answer) -> Iterator[Deci
     if answer.text:
         notes = ("It takes precedence over the assumptions", _origin(answer))
         yield Decision(area="Correction", text=answer.text, notes=notes)
-    for one in areas:
-        text = _words(one, _recommended(one)[0])
-        yield Decision(area=one.area, text=text, notes=(one.question, f"Assumed. {_origin(answer)}"))
+    yield from (_assumed(one, f"Assumed. {_origin(answer)}") for one in areas)
 
 
 def _recommended(area: GrayAreaAnswer) -> tuple[str, ...]:
     return (area.options[area.recommended - 1].label,)
 
 
-def _assumed(area: GrayAreaAnswer) -> Decision:
+def _assumed(area: GrayAreaAnswer, note: str) -> Decision:
     text = _words(area, _recommended(area)[0])
-    return Decision(area=area.area, text=text, notes=(area.question, "Assumed: nobody was asked"))
+    return Decision(area=area.area, text=text, notes=(area.question, note))
 
 
 def _origin(answer: Answer) -> str:

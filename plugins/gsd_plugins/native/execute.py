@@ -90,9 +90,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     task = attrs.evolve(task, prompt=_prompt(step, phase, plan, [log.with_check(t) for t in plan.tasks]))
 
     def accept(result: AgentResult) -> Sequence[str]:
-        problems = validate_answer(ReportAnswer, result.value)
-        issues = () if problems else parse_answer(ReportAnswer, result.value).issues
-        return (*log.complaints(issues), *(() if log.failure else problems))
+        problems = () if log.failure else validate_answer(ReportAnswer, result.value)
+        return (*log.complaints(_report_in(result.value).issues), *problems)
 
     try:
         functions = {
@@ -102,14 +101,10 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         }
         result = await host.run_agent("execute", task, accept, functions)
     except RejectedAnswer as error:
-        valid = not validate_answer(ReportAnswer, error.value)
-        issues = parse_answer(ReportAnswer, error.value).issues if valid else ()
         failures = "\n".join([str(error), *(one.reason for one in log.deferred.values())])
-        message = f"plan {plan.id}: {failures}{log.diagnosis(issues)}"
+        message = f"plan {plan.id}: {failures}{log.diagnosis(_report_in(error.value).issues)}"
         raise Permanent(message, hint=f"if the plan is wrong, edit {plan.path}; then resume") from error
-    report = ReportAnswer(deviations=(), decisions=(), issues=())
-    if not validate_answer(ReportAnswer, result.value):
-        report = parse_answer(ReportAnswer, result.value)
+    report = _report_in(result.value)
     log.raise_if_unfinished(report.issues)
     summary = _summary(step, plan, await log.finished(), report, log)
 
@@ -131,6 +126,13 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         ),
         changes=(*changes, decisions) if chosen else changes,
     )
+
+
+def _report_in(value: object) -> ReportAnswer:
+    """Return the executor's report; an empty one if its answer is not valid."""
+    if validate_answer(ReportAnswer, value):
+        return ReportAnswer(deviations=(), decisions=(), issues=())
+    return parse_answer(ReportAnswer, value)
 
 
 def _revised_plan(plan: Plan, log: TaskLog) -> tuple[FileWrite, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -77,18 +77,17 @@ def criteria_text(phase: PhaseView) -> str:
     return bullets(f"{name}: {' '.join(text.split())}" for name, text in criteria_texts(phase).items())
 
 
-def requirements_text(step: StepRequest, phase: PhaseView, names: Sequence[str] | None = None) -> str:
-    """Return requirements with the statements of the idea that they come from; none are ever left out.
+def requirements_text(step: StepRequest, phase: PhaseView) -> str:
+    """Return the phase's requirements with the statements of the idea that they come from; all of them.
 
-    *names* are their ids, by default those of the phase. If the text is too long, the statements are cut,
-    and of a requirement with very many statements, only the ids of the last ones are given.
+    If the text is too long, the statements are cut, and of a requirement with very many statements, only the
+    ids of the last ones are given.
     """
-    wanted = phase.requirements if names is None else names
-    text = _requirements(step, wanted, STATEMENT_LIMIT, MAX_STATEMENTS)
+    text = _requirements(step, phase.requirements, STATEMENT_LIMIT, MAX_STATEMENTS)
     if len(text) <= REQUIREMENTS_LIMIT:
         return text
-    most = max(1, REQUIREMENTS_LIMIT // SHORT_STATEMENT_LIMIT // len(wanted))
-    return _requirements(step, wanted, SHORT_STATEMENT_LIMIT, most)
+    most = max(1, REQUIREMENTS_LIMIT // SHORT_STATEMENT_LIMIT // len(phase.requirements))
+    return _requirements(step, phase.requirements, SHORT_STATEMENT_LIMIT, most)
 
 
 def _requirements(step: StepRequest, names: Iterable[str], limit: int, most: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from urllib.parse import urldefrag, urlsplit
 
+import attrs
+
 from gsd_core import FileWrite, StepHost, StepRequest, StepResult, StepSituation, StepType, padded
 from gsd_core.planning.config import get
 from gsd_core.planning.research import Claim, Confidence, Source, render_research
@@ -88,10 +90,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     text = render_research(
         phase,
         summary=answer.summary,
-        claims=[
-            Claim(topic=claim.topic, name=claim.name, text=claim.text, sources=claim.sources)
-            for claim in answer.claims
-        ],
+        claims=[Claim(**attrs.asdict(claim)) for claim in answer.claims],
         questions=answer.questions,
         sources=sources,
         confidence=answer.confidence if any(source.opened for source in sources) else "low",

@@ -14,6 +14,7 @@ import attrs
 from gsd_core import StepId
 
 from .effects import Effect, Moment, Rule
+from .own_files import write_json
 
 E = TypeVar("E", bound=Effect)
 
@@ -85,12 +86,8 @@ class ActiveRules:
 
     def _save(self) -> None:
         # Before the effect: a failure that ends this process must not happen again in the next one.
-        if not self.rules or self.file is None:
-            return
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.file.with_suffix(".new")
-        unfinished.write_text(json.dumps({"applied": self._applied, "calls": self._calls}), "utf-8")
-        unfinished.replace(self.file)
+        if self.rules and self.file:
+            write_json(self.file, {"applied": self._applied, "calls": self._calls})
 
 
 def moment_of(step: str, role: str, call: int, task: int = 0) -> Moment:

@@ -12,8 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Literal, TypeAlias, assert_never, cast
+from typing import Any, TypeAlias, assert_never, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -182,13 +181,10 @@ class MessagesApi:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
+    def __exit__(self, *_: object) -> None:
         self._server.is_ended = True
         self._server.shutdown()
         self._server.server_close()
-        return False
 
 
 class _Server(ThreadingHTTPServer):

@@ -31,14 +31,6 @@ def key(help: str, default: Any = attrs.NOTHING) -> Any:  # noqa: A002 - click's
     return attrs.field(default=default, metadata={"help": help})
 
 
-def _at_least(lowest: int) -> Any:
-    def check(_: object, attribute: attrs.Attribute[int], value: int) -> None:
-        if value < lowest:
-            raise ValueError(f"{attribute.name}: expected at least {lowest}, got {value}")
-
-    return check
-
-
 @attrs.frozen(kw_only=True)
 class Moment:
     """A point in a rehearsal where something may happen: the model is about to act.
@@ -309,9 +301,11 @@ class Rule:
     number: int
     when: When
     effect: Effect
-    times: int = attrs.field(validator=_at_least(0))
+    times: int
 
     def __attrs_post_init__(self) -> None:
+        if self.times < 0:
+            raise ValueError(f"times: expected at least 0, got {self.times}")
         if not self.times and isinstance(self.effect, ToolRequest | UserQuestion | Architecture):
             raise ValueError(f"times: {self.effect.name!r} needs a number: the model would do nothing else")
 

@@ -129,11 +129,7 @@ def _by_settings(run: RunInfo) -> Scenario:
         Path(chosen.idea).read_text(encoding="utf-8") if chosen.idea else run.idea,
         chosen.seed if run.seed is None else run.seed,
         phases=chosen.phases or None,
-        question=chosen.question,
-        gap=chosen.gap,
-        overloaded=chosen.overloaded,
-        discuss=chosen.discuss,
-        wide=chosen.wide,
+        **attrs.asdict(chosen, filter=attrs.filters.exclude("idea", "seed", "phases")),
     )
 
 

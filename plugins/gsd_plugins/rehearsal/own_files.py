@@ -50,10 +50,7 @@ class OwnFiles:
         new = {edit.path for edit in edits if not os.path.lexists(self.project / edit.path)}
         if self.record and not new <= own:
             # Before the files: a process that is killed in between must find them again as its own.
-            self.record.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = self.record.with_suffix(".new")
-            unfinished.write_text(json.dumps(sorted(own | new)), "utf-8")
-            unfinished.replace(self.record)
+            write_json(self.record, sorted(own | new))
 
     def _read(self) -> set[str]:
         try:
@@ -80,3 +77,11 @@ class OwnFiles:
             return file.read_bytes() != edit.content.encode()
         except OSError:
             return True
+
+
+def write_json(path: Path, data: object) -> None:
+    """Replace the file at *path* as a whole, and make the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(json.dumps(data), "utf-8")
+    unfinished.replace(path)

@@ -130,24 +130,21 @@ class Transcript:
         step, role, tree, call = (
             unquote(request.headers.get(f"x-gsd-{name}", "")) for name in ("step", "role", "tree", "call")
         )
-        contents = [(message["role"], _content(message)) for message in request.messages]
-        said = [block for role, content in contents if role == "user" for block in content]
-        results = {block["tool_use_id"]: block for block in said if block["type"] == "tool_result"}
-        used = [
-            block
-            for role, content in contents
-            if role == "assistant"
-            for block in content
-            if block["type"] == "tool_use"
-        ]
+
+        def blocks(role: str, kind: str) -> list[Json]:
+            own = [_content(message) for message in request.messages if message["role"] == role]
+            return [block for content in own for block in content if block["type"] == kind]
+
+        results = {block["tool_use_id"]: block for block in blocks("user", "tool_result")}
+        used = blocks("assistant", "tool_use")
         answers = {block["id"] for block in used if block["name"] == "StructuredOutput"}
-        last = contents[-1][1] if contents else ()
+        last = _content(request.messages[-1]) if request.messages else ()
         return cls(
             step=step,
             role=role,
             tree=tree,
             call=int(call or 1),
-            prompts="\n".join(str(block["text"]) for block in said if block["type"] == "text"),
+            prompts="\n".join(str(block["text"]) for block in blocks("user", "text")),
             uses=tuple(_used_tool(block, results.get(block["id"])) for block in used),
             tools=request.tools,
             has_ended=any(b.get("tool_use_id") in answers and not b.get("is_error") for b in last),
@@ -352,10 +349,9 @@ class Execution:
             if number in committed or any(map(is_accepted, replies)):
                 continue
             if number in self._deferred:
-                # Not the reply: a summary's issues are quoted to executors of later plans.
-                issues += (
-                    [f"task {number} was not accepted, and the plan goes on without it"] if replies else []
-                )
+                if replies:
+                    # Not the reply: a summary's issues are quoted to executors of later plans.
+                    issues.append(f"task {number} was not accepted, and the plan goes on without it")
                 continue
             if len(replies) >= MAX_TRIES:
                 issues.append(f"task {number} was not accepted: {replies[-1][:500]}")

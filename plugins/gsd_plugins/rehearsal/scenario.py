@@ -248,9 +248,8 @@ class Scenario:
     def _verdict(self, name: str, phase: str, read: tuple[str, ...], ran: tuple[str, ...]) -> Json:
         plan = self._plan_for(name, phase)
         task, own = self.tasks(plan)[0], self.evidence_of(plan)
-        cited: list[Json] = [{"file": path, "first": 1, "last": 1} for path in read if path == own] or [
-            {"file": path, "first": 1, "last": 1} for path in read[:1]
-        ]
+        shown = (own,) if own in read else read[:1]
+        cited: list[Json] = [{"file": path, "first": 1, "last": 1} for path in shown]
         cited += [{"command": command, "exit": 0} for command in ran if command == task.check or not cited]
         return {
             "id": name,

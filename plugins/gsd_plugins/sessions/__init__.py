@@ -18,6 +18,8 @@ from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host,
 from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import ShieldedTasks as ShieldedTasks
+from .changes import cancel_tasks as cancel_tasks
+from .changes import end_task as end_task
 from .changes import note_questions as note_questions
 from .changes import until_one_ends as until_one_ends
 from .output import Chunk as Chunk
@@ -27,6 +29,7 @@ from .starting import CommandRefused as CommandRefused
 from .starting import refusal as refusal
 from .starting import run_gsd as run_gsd
 from .starting import store_idea as store_idea
+from .starting import write_private as write_private
 
 if TYPE_CHECKING:
     import click

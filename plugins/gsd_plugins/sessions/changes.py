@@ -44,15 +44,27 @@ class ShieldedTasks:
             task.exception()
 
 
+async def end_task(task: asyncio.Task[None]) -> None:
+    """Cancel *task* and wait for its end; raise what it has failed with, if it has."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def cancel_tasks(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel *tasks* and wait for their ends, whatever they end with."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def until_one_ends(*works: Coroutine[Any, Any, Any]) -> Sequence[asyncio.Task[Any]]:
     """Run *works* until one of them ends, cancel the others, and return the tasks, which all have ended."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(*tasks)
     return tasks
 
 

@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import click
@@ -156,10 +157,8 @@ def rm(sessions: tuple[str, ...], ended: bool) -> None:
     removed = [_remove(name, as_json=as_json) for name in names]
     for session in host.list_sessions() if ended else ():
         if session.has_ended:
-            try:
+            with suppress(UserError):  # another process was quicker
                 removed.append(_remove(session.id, as_json=as_json))
-            except UserError:
-                continue  # another process was quicker
     if as_json:
         click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "removed": removed}))
     elif not removed:

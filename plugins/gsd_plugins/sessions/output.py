@@ -152,8 +152,6 @@ def _segments(folder: Path) -> list[tuple[int, int]]:
     for entry in entries:
         stem = entry.name.removesuffix(SUFFIX)
         if stem != entry.name and stem.isdigit():
-            try:
+            with suppress(FileNotFoundError):
                 found.append((int(stem), entry.stat().st_size))
-            except FileNotFoundError:
-                continue
     return sorted(found)

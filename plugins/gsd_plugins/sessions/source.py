@@ -12,7 +12,7 @@ import attrs
 
 from gsd_core import Answer, GsdError, Session
 
-from .changes import Change, Changes, ShieldedTasks
+from .changes import Change, Changes, ShieldedTasks, end_task
 from .output import Chunk
 
 POLL_SECONDS = 0.08
@@ -63,9 +63,7 @@ class Polled:
 
     async def __aexit__(self, *_: object) -> None:
         if self._task:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await end_task(self._task)
         # Threads may still read the registry and the journals.
         await self._reads.wait()
 

@@ -99,11 +99,16 @@ def store_idea(text: str, sessions: Iterable[Session]) -> Path:
     # The project keeps the file's name as the name of the idea.
     path = folder / hashlib.sha256(data).hexdigest()[:16] / f"{name}.md"
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    descriptor, draft = tempfile.mkstemp(prefix=".", dir=path.parent)  # which only its user may read
+    write_private(path, data)
+    return path
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file as a whole; only its user may read it."""
+    descriptor, draft = tempfile.mkstemp(prefix=".", dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     Path(draft).replace(path)
-    return path
 
 
 def _remove_old_ideas(folder: Path, sessions: Iterable[Session]) -> None:

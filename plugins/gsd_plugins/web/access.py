@@ -7,8 +7,8 @@ import ipaddress
 import json
 import os
 import secrets
-import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from gsd_core import ConfigError, process_start
+from gsd_plugins.sessions import write_private
 
 from .folders import server_folder
 
@@ -136,21 +137,14 @@ def _write_private(path: Path, data: Mapping[str, object]) -> None:
     for folder in (server_folder(), path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
-    descriptor, draft = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(data, file, indent=2)
-        file.write("\n")
-    Path(draft).chmod(0o600)
-    Path(draft).replace(path)
+    write_private(path, f"{json.dumps(data, indent=2)}\n".encode())
 
 
 def remove_token_file(path: Path) -> None:
     """Remove the file of a server that stops, unless another one has taken its place."""
-    try:
+    with suppress(OSError, ValueError, AttributeError):
         if json.loads(path.read_text("utf-8")).get("pid") == os.getpid():
             path.unlink()
-    except (OSError, ValueError, AttributeError):
-        return
 
 
 def pages_of_servers() -> list[tuple[int, str]]:

@@ -53,7 +53,7 @@ def serve(host: str, port: int, public_urls: tuple[str, ...], keep_token: bool, 
 async def _serve(
     host: str, port: int, public_urls: tuple[str, ...], *, keep_token: bool, open_it: bool
 ) -> int:
-    from gsd_plugins.sessions import SessionsSettings, harness
+    from gsd_plugins.sessions import SessionsSettings, cancel_tasks, harness
 
     from .server import serving
 
@@ -84,6 +84,5 @@ async def _serve(
         running.task.add_done_callback(lambda _: ended.set())
         await ended.wait()
         code = int(running.task.done())  # nobody has asked it to end
-        ahead.cancel()
-        await asyncio.gather(ahead, return_exceptions=True)
+        await cancel_tasks(ahead)
     return code

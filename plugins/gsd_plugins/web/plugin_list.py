@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from gsd_core import CommandOptions, GsdError, settings_of
-from gsd_plugins.sessions import run_gsd
+from gsd_plugins.sessions import cancel_tasks, run_gsd
 
 from .errors import Refused, require_folder
 
@@ -51,8 +51,7 @@ class PluginList:
     async def aclose(self) -> None:
         """End the process, if it runs."""
         if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_tasks(self._task)
 
 
 async def _printed(words: Sequence[str]) -> dict[str, Any]:
@@ -91,7 +90,4 @@ class Panels:
 
     async def aclose(self) -> None:
         """End the processes that run."""
-        tasks = [task for _, task in self._read.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks(*(task for _, task in self._read.values()))

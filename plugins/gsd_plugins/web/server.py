@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from gsd_core import UserError, __version__
-from gsd_plugins.sessions import Source
+from gsd_plugins.sessions import Source, cancel_tasks
 
 from .access import Addresses, is_any_address, remove_token_file, tokens_for, write_token_file
 from .gate import Gate
@@ -165,8 +165,7 @@ async def _stop(site: Site, server: uvicorn.Server, task: asyncio.Task[None]) ->
         await site.mcp.aclose()
     await asyncio.wait([task], timeout=STOP_SECONDS + 0.5)
     if not task.done():
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel_tasks(task)
 
 
 def _mcp(source: Source) -> HttpApp | None:

@@ -17,7 +17,7 @@ import attrs
 
 from gsd_core import GsdError, redact_data, safe_text
 from gsd_core.project import Project
-from gsd_plugins.sessions import Source
+from gsd_plugins.sessions import Source, end_task
 
 from .access import Addresses, Tokens
 from .errors import Refused, refused_by
@@ -75,9 +75,7 @@ class Site:
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await end_task(task)
             for details in self._details.values():
                 details.close()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 
 from gsd_core import GsdError
-from gsd_plugins.sessions import until_one_ends
+from gsd_plugins.sessions import cancel_tasks, until_one_ends
 
 from .errors import Refused, error_json, refused_by
 from .gate import PROTOCOL
@@ -165,8 +165,7 @@ class Connection:
     async def _halt(self) -> None:
         """End the task that publishes, between two frames: its position and subscriptions change."""
         if self._publisher is not None:
-            self._publisher.cancel()
-            await asyncio.gather(self._publisher, return_exceptions=True)
+            await cancel_tasks(self._publisher)
             self._publisher = None
 
     async def _terminal(self, about: Mapping[str, Any]) -> None:
