@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from filelock import FileLock, Timeout
 
 from gsd_core.errors import Locked, MachineError, machine_error
 from gsd_core.files import read_below, write_below
@@ -62,6 +61,8 @@ class ProjectLock:
         self.directory = directory
         self._command = command or " ".join(sys.argv)
         self._clock = clock
+        from filelock import FileLock  # what only looks at a project, and `--help`, need none
+
         # The lock belongs to the process, not to the thread that took it.
         self._lock = FileLock(directory / LOCK, thread_local=False, mode=0o600)
 
@@ -86,6 +87,8 @@ class ProjectLock:
         )
 
     def _acquire(self) -> None:
+        from filelock import Timeout
+
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         # An earlier version made it for everybody to look into.
         self.directory.chmod(0o700)

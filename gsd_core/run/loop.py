@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
 import attrs
 
-from gsd_core.errors import GsdError, Parked
+from gsd_core.errors import Parked, PlanningError, ProjectError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.machine import schedule
 from gsd_core.machine.claims import dependents
@@ -31,6 +32,7 @@ from gsd_core.planning.config import get, max_parallel, read_config
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.waves import plan_dependencies
 from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.sanitize import safe_text
 
 from .apply import apply_result
 from .branching import enter_branch
@@ -41,6 +43,8 @@ from .recovery import settle
 from .runtime import Run
 from .snapshot import drop_obsolete, note_edited_plans, observe
 from .step import run_step
+
+log = logging.getLogger(__name__)
 
 Work: TypeAlias = ApplyResult | Settle | Next
 ANSWERS = (QuestionAnswered, QuestionWithdrawn, ControlAsked)
@@ -75,7 +79,9 @@ class Tasks:
 
     *works* are the items that they do. *unanswered* are those that need an answer which nobody can give now,
     with how the run ends if nothing else is left to do. *error* or *end* is what ended the first step that
-    holds up everything: nothing more is started then; results are applied, unless there was an error.
+    holds up everything: nothing more is started then; results are applied, unless there was an error. An
+    error that is not about the project, such as a journal that belongs to another process by now, ends
+    everything at once.
     """
 
     run: Run
@@ -85,7 +91,7 @@ class Tasks:
         factory=dict[str, "asyncio.Task[End | None]"], init=False
     )
     unanswered: list[tuple[Work, End]] = attrs.field(factory=list[tuple[Work, End]], init=False)
-    error: GsdError | None = attrs.field(default=None, init=False)
+    error: ProjectError | PlanningError | None = attrs.field(default=None, init=False)
     end: End | None = attrs.field(default=None, init=False)
 
     def start(self, items: Sequence[Work]) -> None:
@@ -167,7 +173,9 @@ class Tasks:
     def _ended(self, item: Work, task: asyncio.Task[End | None]) -> None:
         try:
             end = task.result()
-        except GsdError as exc:
+        except (ProjectError, PlanningError) as exc:
+            if self.live:
+                log.warning("%s; what is in progress is finished first", safe_text(str(exc), multiline=False))
             self.error = self.error or exc
             return
         if end is not None:

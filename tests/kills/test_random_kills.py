@@ -36,9 +36,12 @@ def test_runs_killed_sixty_times_are_each_finished_once(tmp_path: Path) -> None:
         assert list(all_defects(project)) == []
 
 
-def test_plans_side_by_side_that_are_killed_sixty_times_are_merged_once_each(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [20, pytest.param(60, marks=pytest.mark.long)])
+def test_plans_side_by_side_that_are_killed_again_and_again_are_merged_once_each(
+    tmp_path: Path, kills: int
+) -> None:
     chance = random.Random(SEED + 2)
-    left = 60
+    left = kills
     while left > 0:
         project = Project(tmp_path / str(left))
         project.base.mkdir()

@@ -82,6 +82,7 @@ def test_what_a_person_edits_meanwhile_stays_as_it_is_and_is_in_no_commit(root: 
     assert "notes.txt" not in h.git(root, "log", "--name-only", "--format=")
 
 
+@pytest.mark.slow
 def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(root: Path) -> None:
     def in_the_way(project: Path) -> None:
         (project / "README.md").write_text("a person's\n")
@@ -101,6 +102,7 @@ def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(root
     assert (root / "README.md").read_text() != "a person's\n"
 
 
+@pytest.mark.slow
 def test_a_commit_of_a_person_meanwhile_is_merged(root: Path) -> None:
     def commit(project: Path) -> None:
         (project / "notes.txt").write_text("mine\n")
@@ -139,6 +141,7 @@ def test_a_person_who_changed_the_same_lines_gets_the_work_merged_by_one_more_ta
     assert (h.git(root, "status", "--porcelain"), trees(root)) == ("", [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["in place", "in a new tree"])
 def test_a_task_that_was_committed_in_a_tree_counts_only_where_its_commit_is(root: Path, then: str) -> None:
     fuse = Fuse()
@@ -217,7 +220,7 @@ def test_a_crash_at_any_point_of_a_merge_with_a_conflict_ends_with_the_same_comm
     )
     assert "before merge" in fuse.points[first:last]
 
-    for number in range(first, last, 3):
+    for number in range(first, last, 6):
         project = h.repository(tmp_path / str(number))
         agent = at_work(project, commit)
         with pytest.raises(Crash):

@@ -22,7 +22,9 @@ PLAYED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in ("plain", "all") else pytest.mark.long) for one in PLAYED]
+)
 def test_the_facts_of_a_run_are_those_of_the_version_that_did_one_step_at_a_time(
     tmp_path: Path, name: str
 ) -> None:

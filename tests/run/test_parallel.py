@@ -69,7 +69,7 @@ def check_all_is_there(root: Path, agent: h.Watched) -> None:
     assert len(h.git(root, "worktree", "list").splitlines()) == 1
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("most", [*(pytest.param(one, marks=pytest.mark.long) for one in (1, 2)), 3])
 def test_plans_that_wait_for_nothing_are_executed_side_by_side_and_merged(root: Path, most: int) -> None:
     clock = Clock()
     agent = h.Watched(h.one_phase(wide=True), clock.before)
