@@ -134,7 +134,8 @@ def test_the_token_is_private_and_in_no_log_and_dies_with_the_server(tmp_path: P
             assert refused.value.response.status_code == 403
         second = ["--port", str(server.port)]
         with serve(tmp_path, *second) as other:
-            assert other.port == server.port + 1
+            # The next one that is free: other tests have servers too.
+            assert server.port < other.port <= server.port + 10
             assert f"port {server.port} is taken" in other.errors.read_text()
             assert (
                 other.request("GET", "/api/v1/server", headers={"Authorization": f"Bearer {server.token}"})[0]
