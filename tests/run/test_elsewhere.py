@@ -64,12 +64,14 @@ def test_the_project_gets_the_commits_of_a_plan_that_was_executed_in_another_wor
     assert (trees(root), tree.exists()) == ([], False)
 
 
+@pytest.mark.slow
 def test_in_the_projects_own_folder_nothing_is_recorded_about_a_tree(root: Path) -> None:
     h.do(h.request(root, h.one_phase(), given=h.idea()))
 
     assert [fact for fact in h.facts(root, "attempt.started") if "tree" in fact.data] == []
 
 
+@pytest.mark.slow
 def test_what_a_person_edits_meanwhile_stays_as_it_is_and_is_in_no_commit(root: Path) -> None:
     def edit(project: Path) -> None:
         (project / "notes.txt").write_text("mine\n")

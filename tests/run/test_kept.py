@@ -17,6 +17,8 @@ from gsd_core.trust import KnownJournals
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
