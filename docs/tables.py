@@ -40,7 +40,7 @@ EVENTS: dict[str, tuple[str, str]] = {
         "ref, paths, listed, found",
     ),
     "merge.failed": (
-        "the step's commits, up to *ours*, do not fit to those that the branch got since, up to *theirs*; "
+        "the step's commits, up to *ours*, conflict with those that the branch got since, up to *theirs*; "
         "both changed the same lines of *paths*, or *check* fails on the merge with this *output*",
         "ours, theirs, paths, check, output",
     ),
@@ -77,7 +77,7 @@ FACTS: dict[str, str] = {
     "files.settled": "a human decided about files that a plan lists",
     "files.left": "files that changed during a plan stay uncommitted",
     "landing.failed": "a recorded result cannot be written now; the next start tries again",
-    "merge.failed": "the step's commits do not fit to those that its branch got: it has to merge them",
+    "merge.failed": "the step's commits conflict with those that its branch got: it has to merge them",
     "step.result": "the step's result, recorded before any of it is written",
     "step.completed": "the result is written and committed",
     "step.failed": "the step failed permanently",

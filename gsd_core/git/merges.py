@@ -35,17 +35,16 @@ def merged_tree(git: Command, ours: str, theirs: str) -> tuple[str, tuple[str, .
     return tree, tuple(dict.fromkeys(path for path in paths if path)) if code else ()
 
 
-def show_merged(git: Command, theirs: str) -> tuple[str, ...]:
-    """Change the files as a merge with *theirs* would, and nothing else; return the paths in conflict.
+def show_merged(git: Command, theirs: str) -> None:
+    """Change the files as a merge with *theirs* would, and nothing else.
 
     Files that have uncommitted changes already stay as they are: some of them are merged then.
     """
-    tree, conflicts = merged_tree(git, "HEAD", theirs)
+    tree, _ = merged_tree(git, "HEAD", theirs)
     dirty = git("diff", "-z", "--name-only", "--no-renames", "HEAD").split("\0")
     paths = [path for path in _changes(git, "HEAD", tree) if path not in dirty]
     if paths:
         git("restore", f"--source={tree}", "--worktree", *FROM_STDIN, stdin=listed(paths))
-    return conflicts
 
 
 def with_conflict_markers(git: Command, paths: Collection[str]) -> tuple[str, ...]:

@@ -342,7 +342,7 @@ class StepReturned:
 @fact("merge.failed")
 @attrs.frozen(kw_only=True)
 class MergeFailed:
-    """The step's commits, up to *ours*, do not fit to those that its branch got meanwhile, up to *theirs*.
+    """The step's commits, up to *ours*, conflict with those that its branch got meanwhile, up to *theirs*.
 
     Both changed the same lines of *paths*; or a *check* fails on the merge, with this *output*. The step is
     started over in its work tree, where its commits stay.

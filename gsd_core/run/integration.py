@@ -37,7 +37,7 @@ MAX_OUTPUT = 2_000
 
 
 class Collision(Permanent):
-    """The work of a plan does not fit to what others did meanwhile; *about* is what to record."""
+    """The work of a plan conflicts with what others did meanwhile; *about* is what to record."""
 
     def __init__(self, message: str, about: facts.MergeFailed, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -181,4 +181,4 @@ async def _check(run: Run, step: str, ours: str, theirs: str, merged: str) -> No
 def _collision(step: str, about: facts.MergeFailed, why: str) -> Collision:
     sha = about.ours[:10]
     hint = f"its commits are kept at {sha}: merge them yourself (git merge {sha}), and then choose Retry"
-    return Collision(f"{step} does not fit to what others did meanwhile: {why}", about, hint=hint)
+    return Collision(f"{step} conflicts with what others did meanwhile: {why}", about, hint=hint)

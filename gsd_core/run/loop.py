@@ -106,7 +106,9 @@ class Tasks:
             items = items[:1]
         else:
             others = [item for item in items if not isinstance(item, ApplyResult | Start)]
-            items = [*self._to_apply(items), *others, *self._startable(items)]
+            chosen = [*self._to_apply(items), *others, *self._startable(items)]
+            # A run that neither works nor ends would wait for nothing.
+            items = chosen if chosen or self.live else items[:1]
         for item in items:
             step = str(item.step)
             self.works[step] = item

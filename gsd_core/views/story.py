@@ -279,7 +279,7 @@ def _tell(data: object) -> _Told | None:
             return _Told(text=f"the result cannot be committed now: {error.message}", sign="failed")
         case facts.MergeFailed(check=check, paths=paths):
             why = f"`{check}` fails with both" if check else f"both changed {some_of(paths)}"
-            return _Told(text=f"the work does not fit to what others did meanwhile: {why}", sign="failed")
+            return _Told(text=f"the work conflicts with what others did meanwhile: {why}", sign="failed")
         case facts.TimerSet(until=until, why=why):
             return _Told(text=f"waits until {until.astimezone():%H:%M:%S}: {why}", sign="wait")
         case facts.TaskDeferred(task=task, reason=reason):

@@ -32,6 +32,13 @@ def trees(root: Path) -> list[str]:
     return [line for line in lines if line.startswith("worktree ")][1:]
 
 
+def write_a_readme(project: Path) -> None:
+    """Commit a README, as a person does."""
+    (project / "README.md").write_text("# A person's\n")
+    h.git(project, "add", "README.md")
+    h.git(project, "commit", "-qm", "Write a README")
+
+
 def at_work(root: Path, act: Callable[[Path], object]) -> h.Watched:
     """Return an agent beside which a person does something in the project, once a plan is executed."""
     done: list[str] = []
@@ -127,12 +134,7 @@ def test_a_commit_of_a_person_meanwhile_is_merged(root: Path) -> None:
 
 @pytest.mark.slow
 def test_a_person_who_changed_the_same_lines_gets_the_work_merged_by_one_more_task(root: Path) -> None:
-    def commit(project: Path) -> None:
-        (project / "README.md").write_text("# A person's\n")
-        h.git(project, "add", "README.md")
-        h.git(project, "commit", "-qm", "Write a README")
-
-    agent = at_work(root, commit)
+    agent = at_work(root, write_a_readme)
     end = h.do(request(root, agent))
 
     [failed] = h.facts(root, "merge.failed")
@@ -207,14 +209,9 @@ def test_a_file_that_no_task_names_is_kept_in_a_ref_and_the_work_tree_is_removed
 
 @pytest.mark.slow
 def test_a_crash_at_any_point_of_a_merge_with_a_conflict_ends_with_the_same_commits(tmp_path: Path) -> None:
-    def commit(project: Path) -> None:
-        (project / "README.md").write_text("# A person's\n")
-        h.git(project, "add", "README.md")
-        h.git(project, "commit", "-qm", "Write a README")
-
     fuse = Fuse()
     reference = h.repository(tmp_path / "reference")
-    h.do(with_crash(request(reference, at_work(reference, commit)), fuse))
+    h.do(with_crash(request(reference, at_work(reference, write_a_readme)), fuse))
     expected = h.trailed(reference)
     first = next(number for number, point in enumerate(fuse.points) if "merge.failed" in point)
     last = next(
@@ -224,7 +221,7 @@ def test_a_crash_at_any_point_of_a_merge_with_a_conflict_ends_with_the_same_comm
 
     for number in range(first, last, 6):
         project = h.repository(tmp_path / str(number))
-        agent = at_work(project, commit)
+        agent = at_work(project, write_a_readme)
         with pytest.raises(Crash):
             h.do(with_crash(request(project, agent), Fuse(limit=number)))
         end = h.do(request(project, agent, new=False))

@@ -107,7 +107,7 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
                 if data["check"]
                 else f"both changed {_listed(data['paths'])}"
             )
-            text = f"{step} does not fit to what others did meanwhile: {why}"
+            text = f"{step} conflicts with what others did meanwhile: {why}"
             return [Line("failed", text, Level.QUIET, "yellow")]
         case "question.asked":
             questions: Iterable[Data] = data["inquiry"]["questions"]
