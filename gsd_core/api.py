@@ -96,7 +96,7 @@ from .planning.model import (
     Truth,
     Verdict,
 )
-from .plugins.worktrees import without_work_trees, work_tree
+from .plugins.worktrees import why_no_work_tree, without_work_trees, work_tree
 from .processes import boot_id, process_start, refuse_agents, remember_origin, signal_process, start_time
 from .programs import find_program, open_in_browser, own_command
 from .protected_paths import PROTECTED_NAMES, fold_name, is_secret_name, protected_part
@@ -271,6 +271,7 @@ __all__ = [
     "slug",
     "start_time",
     "state_folder",
+    "why_no_work_tree",
     "without_work_trees",
     "work_tree",
 ]

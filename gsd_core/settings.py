@@ -133,7 +133,9 @@ class RunSettings:
 
     *agent*, *execute*, *workspace*, *sandboxes*: the plugins to use; a later one is called if those before
     it decline. *workflow*: who does the steps of a phase: ``native``, or ``commands`` for the user's own
-    GSD commands, which is the same as ``commands`` in front of *execute*. *sandbox*: whether to confine
+    GSD commands, which is the same as ``commands`` in front of *execute*. *workspace_setup*: a command that
+    prepares a new work tree, for example ``npm ci``; ``GSD_SLOT`` in its environment is a number that no
+    other plan in progress has. *sandbox*: whether to confine
     what a model or a repository wrote: ``auto`` if a sandbox works on this machine, ``required`` not to run
     without one, ``off`` never. *sandbox_caches*: whether a project's private home in the sandbox begins
     with copies of the user's package caches. *checks_share_caches*: whether checks and commit hooks use the
@@ -153,8 +155,9 @@ class RunSettings:
         "native", flag="--workflow", help="who does the steps: native, or commands (your own GSD commands)"
     )
     workspace: tuple[str, ...] = setting(
-        ("inplace",), flag="--workspace", help="where plans are executed: inplace, or worktree"
+        ("worktree",), flag="--workspace", help="where plans are executed: inplace, or worktree"
     )
+    workspace_setup: str = setting("")
     session_host: tuple[str, ...] = setting(("sessions",), harmless=True)
     sandbox: Literal["auto", "required", "off"] = setting(
         "auto",

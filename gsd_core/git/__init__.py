@@ -144,6 +144,7 @@ class Git:
     start_branch = _in_thread(refs.start_branch)
     switch_branch = _in_thread(refs.switch_branch)
     fast_forward = _in_thread(refs.fast_forward)
+    in_the_way = _in_thread(refs.in_the_way)
     merge = _in_thread(merges.merge)
     show_merged = _in_thread(merges.show_merged)
     with_conflict_markers = _in_thread(merges.with_conflict_markers)

@@ -377,11 +377,15 @@ _SURROUNDINGS = {
 """What git says about the machine, in the C locale, and what to do about it."""
 
 
+def is_older(git: Command, version: str) -> bool:
+    """Whether git is older than *version*, such as ``2.38``."""
+    found = re.search(r"(\d+)\.(\d+)", git("version"))
+    return (tuple(map(int, found.groups())) if found else (0, 0)) < tuple(map(int, version.split(".")))
+
+
 def check_version(git: Command) -> None:
     """Raise ``ProjectError`` if git is older than :data:`OLDEST`."""
-    text = git("version")
-    found = re.search(r"(\d+)\.(\d+)", text)
-    version = tuple(map(int, found.groups())) if found else (0, 0)
-    if version < tuple(map(int, OLDEST.split("."))):
+    if is_older(git, OLDEST):
+        text = git("version")
         hint = f"install git {OLDEST} or newer, or put it first on PATH"
         raise ProjectError(f"{text.strip() or 'git'} is too old", hint=hint)

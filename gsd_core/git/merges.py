@@ -1,4 +1,4 @@
-"""Merges that touch no branch and no file until they are wanted; they need git 2.38."""
+"""Merges that touch no branch and no file until they are wanted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from .command import Command, for_signing
 from .commit import FROM_STDIN, add, listed
 from .refs import REAL_OBJECTS, is_ancestor
 from .repository import one_writer
+
+OLDEST = "2.38"
+"""The oldest version of git that can merge without a work tree."""
 
 
 def merge(git: Command, ours: str, theirs: str, text: str) -> tuple[str, tuple[str, ...]]:

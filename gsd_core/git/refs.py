@@ -17,7 +17,7 @@ from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT, RUN
 from .recovery import AUTHOR, commit_ref
-from .repository import one_writer
+from .repository import changed, one_writer
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -196,6 +196,18 @@ def fast_forward(git: Command, commit: str) -> None:
     """
     with one_writer(git):
         git("merge", "--ff-only", "--quiet", "--no-stat", commit, environment=REAL_OBJECTS)
+
+
+def in_the_way(git: Command, commit: str) -> tuple[str, ...]:
+    """Return the files that are not committed, and that moving forward to *commit* would overwrite.
+
+    git itself replaces those that it ignores, also with ``--no-overwrite-ignore``.
+    """
+    options = ("-r", "-z", "--name-only", "--no-renames")
+    paths = {path for path in git("diff-tree", *options, "HEAD", commit).split("\0") if path}
+    unknown = paths - {path for path in git("ls-files", "-z", "--cached").split("\0") if path}
+    found = {path for path in unknown if os.path.lexists(git.root / path)}
+    return tuple(sorted(found | (paths & {*changed(git)})))
 
 
 def hidden_paths(git: Command) -> frozenset[str]:

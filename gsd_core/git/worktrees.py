@@ -7,16 +7,45 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from .command import Command
-from .errors import GitError
+from .command import Command, is_older
+from .committed import GITLINK
+from .errors import GitError, UntrustedFilter
+from .ignored import bring_ignored
+from .merges import OLDEST
 from .refs import is_ancestor
-from .repository import changed, head, one_writer
+from .repository import changed, git_dir, head, is_ignored, is_repository, one_writer
+from .untrusted import refuse_filters
+
+_READY = "gsd-ready"
+"""A file in git's folder of a work tree, once everything is there."""
+
+
+def reason_against(git: Command) -> str:
+    """Return why the project cannot have work trees for its plans; empty if it can."""
+    if not is_repository(git):
+        return ""
+    if not (git.root / ".git").exists():
+        return "the project is in a subfolder of its repository"
+    if is_older(git, OLDEST):
+        return f"merging needs git {OLDEST}"
+    if is_ignored(git, ".planning/STATE.md"):
+        return "git ignores .planning, and agents read it"
+    if f"\0{GITLINK}" in f"\0{git('ls-files', '--stage', '-z')}":
+        return "it has submodules, and git fills them in one work tree only"
+    if git.run("config", "--type=bool", "--get", "core.sparseCheckout", ok=(0, 1))[1] == "true":
+        return "it is a sparse checkout"
+    try:
+        refuse_filters(git)
+    except UntrustedFilter as error:
+        return str(error)
+    return ""
 
 
 def enter_worktree(git: Command, path: Path) -> int:
     """Return a descriptor of the work tree at *path*, outside of the project, which keeps it from removal.
 
-    If there is none, it is made at the project's last commit, and on no branch.
+    If there is none, it is made at the project's last commit, and on no branch, and gets the dependencies
+    that are installed in the project: see :func:`bring_ignored`.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with one_writer(git):
@@ -25,7 +54,15 @@ def enter_worktree(git: Command, path: Path) -> int:
             git("worktree", "add", "--quiet", "--detach", str(path), "HEAD")
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return descriptor
+    try:
+        ready = git_dir(Command(root=path, environment=git.environment)) / _READY
+        if not ready.exists():
+            bring_ignored(git, path)
+            ready.touch()
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def remove_worktrees(git: Command, folder: Path) -> None:

@@ -10,8 +10,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gsd_core.git import Git
+from gsd_core.git.command import Command
+from gsd_core.git.worktrees import reason_against
 from gsd_core.model.step import StepRequest
-from gsd_core.settings import state_folder
+from gsd_core.settings import RunSettings, settings_of, state_folder
+
+
+def why_no_work_tree(project: Path) -> str:
+    """Return why plans have to be executed in the project's own folder; empty if they can have work trees.
+
+    A folder in no repository is not judged: a run makes one there.
+    """
+    if not settings_of(RunSettings).commit_docs:
+        return "commit_docs is false, and agents read .planning"
+    return reason_against(Command(root=project))
 
 
 @asynccontextmanager

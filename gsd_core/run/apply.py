@@ -36,7 +36,7 @@ from gsd_core.planning.survey import survey
 from gsd_core.protected_paths import protected_part
 from gsd_core.sanitize import clip, safe_text
 
-from .integration import MAX_MERGES, Collision, merges, take_over
+from .integration import MAX_MERGES, Collision, InTheWay, merges, take_over
 from .runtime import Run
 from .snapshot import observe, plan_digests
 from .step import failure, resumable
@@ -69,8 +69,8 @@ async def apply_result(run: Run, step: str) -> None:
     """Write what *step* returned and record that it is complete.
 
     If it cannot be written now, the recorded result stays, and the next start applies it: it is paid for.
-    Raises ``ProjectError`` or ``PlanningError`` then, which ends the run. A result that can never be
-    written fails the step.
+    Raises ``ProjectError`` or ``PlanningError`` then, which ends the run, and :class:`InTheWay`. A result
+    that can never be written fails the step.
     """
     record = run.step(step)
     returned = next(run.facts(StepReturned, after=record.result - 1)).data
@@ -82,6 +82,8 @@ async def apply_result(run: Run, step: str) -> None:
         paths = await _paths_to_commit(run, step, written)
         commit = await _commit(run, step, paths, result.subject)
         tagged = await _tag(run, commit, result)
+    except InTheWay:
+        raise
     except (GitError, OSError) as exc:
         error = resumable(run, exc)
         run.record(LandingFailed(error=failure(error)), step=step, attempt=record.attempt)

@@ -3,8 +3,7 @@
 The checkout is a separate repository, in a private temporary folder, and so is each submodule. It shares the
 real repository's objects by ``objects/info/alternates``, so it costs only the files themselves, and nothing
 that runs in it can change the real history. Installed dependencies and local configuration, which are ignored
-on purpose, are linked in; a package that is installed there in editable mode is still read from the project's
-folder.
+on purpose, are brought along: see :func:`gsd_core.git.ignored.bring_ignored`.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import attrs
 
@@ -25,6 +24,7 @@ from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.committed import GITLINK
 from gsd_core.git.history import existing_commits
+from gsd_core.git.ignored import bring_ignored
 from gsd_core.git.repository import common_dir, head, is_repository, prefix, top
 from gsd_core.git.untrusted import refuse_filters
 from gsd_core.model.agent import Permission, ToolUse
@@ -35,26 +35,12 @@ from .commands import CommandGate, check
 from .sandbox import Sandbox
 from .temporary import make_folder, remove_folder, sweep_folders
 
-LINKED_FOLDERS = frozenset(
-    {"node_modules", "bower_components", ".venv", "venv", "vendor", ".bundle", "Pods", "deps", "elm-stuff"}
-)
-"""Ignored folders with installed dependencies. Build output (``target``, ``dist``, ``build``) is not among
-them: it may have been built from files that are not committed."""
-
-LINKED_FILES = re.compile(r"\.env(?:\..+)?|\.envrc")
-"""Ignored files with local configuration, such as the address of a test database."""
-
-CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".gsd", ".DS_Store"})
-"""Ignored names that no program needs in order to work."""
-
-MAX_IGNORED = 2_000
-
 
 @attrs.frozen(kw_only=True)
 class Checkout:
     """A checkout of *commit*; *tree* is the folder in it that stands for the project's folder *project*.
 
-    *places* are what is linked into it, and has to be seen in a sandbox: dependencies and local settings.
+    *places* are where links in it lead to, and have to be seen in a sandbox.
     """
 
     commit: str
@@ -131,21 +117,12 @@ def _fill(git: Command, outer: Path, commit: str) -> tuple[Path, tuple[Place, ..
     folder = outer / (original.name or "tree")
     refuse_filters(git)
     _copy(git, folder, commit)
-    linked = list(_link_ignored(attrs.evolve(git, root=original), folder))
-    # A pattern such as "node_modules/" ignores a folder, but not a link to one.
-    exclude = folder / ".git" / "info" / "exclude"
-    exclude.parent.mkdir(exist_ok=True)
-    exclude.write_bytes(b"".join(b"/" + os.fsencode(path) + b"\n" for path in linked))
+    bring_ignored(attrs.evolve(git, root=original), folder)
     tree = folder / prefix(git)
     tree.mkdir(parents=True, exist_ok=True)
-    found: list[Place] = []
-    for path in linked:
-        source = (original / path).resolve()
-        # An agent may have replaced the folder by a link to anywhere, and a place makes it visible.
-        if source.is_relative_to(original.resolve()):
-            # Dependencies are writable, because build tools keep caches in them.
-            found.append(Place(path=original / path, source=source, writable=source.is_dir()))
-    return tree, tuple(found)
+    # Of the project itself, a sandbox shows what the links lead to; a work tree of it has to be named.
+    is_work_tree = (original / ".git").is_file()
+    return tree, (Place(path=original, source=original),) if is_work_tree else ()
 
 
 def _copy(git: Command, folder: Path, commit: str) -> None:
@@ -182,34 +159,3 @@ def _copy(git: Command, folder: Path, commit: str) -> None:
             sha = about.split()[2]
             if places[1] == inner.root.resolve() and existing_commits(inner, [sha]):
                 _copy(inner, folder / path, sha)
-
-
-def _link_ignored(git: Command, folder: Path) -> Iterator[str]:
-    """Link the installed dependencies and local configuration of the whole repository; yield their paths."""
-    for path in ignored_paths(git):
-        name = PurePosixPath(path).name
-        is_linked = name in LINKED_FOLDERS and (git.root / path).is_dir()
-        if not is_linked and not (LINKED_FILES.fullmatch(name) and (git.root / path).is_file()):
-            continue
-        target = folder / path
-        with suppress(OSError):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            # A component of the path may be a symlink in the commit: never write through it.
-            if target.parent.resolve().is_relative_to(folder.resolve()):
-                target.symlink_to(git.root / path)
-                yield path
-
-
-def ignored_paths(git: Command) -> Iterator[str]:
-    """Yield the ignored files and folders below the root of *git*; an ignored folder is one path."""
-    # Not `ls-files --directory`: it merges a folder whose content is all ignored into its parents.
-    arguments = (
-        *("--porcelain=v1", "-z", "--ignored=matching", "--untracked-files=all", "--no-renames"),
-        *("--ignore-submodules=dirty", "--", "."),
-    )
-    start = 3 + len(prefix(git))
-    lines = [line for line in git("status", *arguments).split("\0") if line.startswith("!! ")]
-    for line in lines[:MAX_IGNORED]:
-        path = line[start:].rstrip("/")
-        if path and PurePosixPath(path).name not in CACHES:
-            yield path

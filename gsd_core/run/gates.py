@@ -1,4 +1,4 @@
-"""``gates`` of config.json: before certain steps, a person is asked whether to continue.
+"""What a person is asked between steps: the ``gates`` of config.json, and what is in a result's way.
 
 The sources of the gates and their names are GSD v1.20.5's config. A gate is asked if it is ``true`` in the
 project's file; without the key, and with ``mode: yolo``, it is not.
@@ -10,15 +10,18 @@ from collections.abc import Sequence
 
 from gsd_core.errors import Parked
 from gsd_core.exit_codes import ExitCode
-from gsd_core.machine.due import End, Start
+from gsd_core.machine.due import ApplyResult, End, Start
 from gsd_core.model.ids import INIT
-from gsd_core.model.question import Inquiry, Option, Question, answer_command
+from gsd_core.model.question import Answer, Inquiry, Option, Question, answer_command
 from gsd_core.planning.config import get
 
+from .apply import apply_result
+from .integration import InTheWay
 from .questions import ask, withdraw
 from .runtime import Run
 
-CONTINUE, STOP = "Continue", "Stop"
+CONTINUE, GO_ON, STOP = "Continue", "Go on", "Stop"
+MAX_LISTED = 10
 
 
 async def confirm(run: Run, item: Start) -> End | None:
@@ -41,8 +44,53 @@ async def confirm(run: Run, item: Start) -> End | None:
     question = Question(text=text, header="Continue?", options=options, free_text=False)
     reason = f"gates.{wanted[0]} is true in .planning/config.json"
     key = f"gate {wanted[0]} {run.step(step).generation}"
+    answer = await _answer_or_end(run, Inquiry(questions=(question,), reason=reason), step, key)
+    if isinstance(answer, End):
+        return answer
+    if answer.chosen != (STOP,):
+        return None
+    # The question is asked again when the run is resumed.
+    withdraw(run, key)
+    return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=f"stopped before {step}, as answered")
+
+
+async def apply(run: Run, item: ApplyResult) -> End | None:
+    """Apply the step's result; if files of a person are in its way, ask until they are not.
+
+    Return how the run ends if nobody answers, or the answer is to stop.
+    """
+    step = item.step
+    key = f"in the way {run.step(step).generation}"
     try:
-        [answer] = await ask(run, Inquiry(questions=(question,), reason=reason), step=step, key=key)
+        await apply_result(run, step)
+    except InTheWay as exc:
+        options = (
+            Option(label=GO_ON, description="they are committed or moved away now"),
+            Option(label=STOP, description="end the run here; nothing is lost"),
+        )
+        listed = "".join(f"\n- {path}" for path in exc.files[:MAX_LISTED])
+        text = f"The work of {step} is done and paid for, but files that you have changed are in its way:"
+        question = Question(
+            text=f"{text}{listed}", header="In the way", options=options, free_text=False, human_only=True
+        )
+        reason = "they are not committed, and nothing may overwrite them"
+        answer = await _answer_or_end(run, Inquiry(questions=(question,), reason=reason), step, key)
+        if isinstance(answer, End):
+            return answer
+        withdraw(run, key)
+        if answer.chosen == (STOP,):
+            reason = f"stopped before the work of {step} was merged, as answered"
+            return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=reason)
+        return None
+    if any(record.open and record.key == key for record in run.state.inquiries.values()):
+        withdraw(run, key)
+    return None
+
+
+async def _answer_or_end(run: Run, inquiry: Inquiry, step: str, key: str) -> Answer | End:
+    """Return the answer to the only question of *inquiry*, or how the run ends without one."""
+    try:
+        [answer] = await ask(run, inquiry, step=step, key=key)
     except Parked:
         gsd = run.request.info.command
         record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
@@ -50,11 +98,7 @@ async def confirm(run: Run, item: Start) -> End | None:
         return End(
             outcome="blocked", exit=ExitCode.QUESTION, reason=f"{step} is waiting for an answer: {todo}"
         )
-    if answer.chosen != (STOP,):
-        return None
-    # The question is asked again when the run is resumed.
-    withdraw(run, key)
-    return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=f"stopped before {step}, as answered")
+    return answer
 
 
 def _gate(run: Run, item: Start) -> tuple[Sequence[str], str]:

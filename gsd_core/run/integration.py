@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
-from gsd_core.errors import Permanent
+from gsd_core.errors import Permanent, ProjectError
 from gsd_core.git import GitError
 from gsd_core.git.commit import full_message
 from gsd_core.machine import facts
@@ -28,6 +28,7 @@ from .checkout import checkout_of
 from .guard import guarded_commands
 from .permission import StepGate
 from .runtime import Run
+from .work import require_branch
 
 TRIES = 5
 """How often a merge is made anew because a person has committed meanwhile."""
@@ -44,12 +45,21 @@ class Collision(Permanent):
         self.about = about
 
 
+class InTheWay(ProjectError):
+    """A person's *files* are in the way of a plan's work."""
+
+    def __init__(self, message: str, files: tuple[str, ...]) -> None:
+        super().__init__(message, hint="commit them or move them away, then resume")
+        self.files = files
+
+
 async def take_over(run: Run, step: str) -> None:
     """Bring commits of *step* that attempts made in other work trees into the run's own, if they are missing.
 
-    Raises :class:`Collision`, and ``GitError`` if a file is in the way.
+    Raises :class:`Collision`, :class:`InTheWay`, ``GitError``, and ``GitUnavailable`` on another branch.
     """
     for commit in _commits(run, step):
+        await require_branch(run)
         for _ in range(TRIES):
             head = await run.git.head() or ""
             if await run.git.is_ancestor(commit, head):
@@ -58,6 +68,9 @@ async def take_over(run: Run, step: str) -> None:
             target = commit if is_newer else await _merged(run, step, head, commit)
             if merges(run, step) or not is_newer:
                 await _check(run, step, head, commit, target)
+            if files := await run.git.in_the_way(target):
+                message = f"{step} is done, but changes of yours are in its way: {some_of(files)}"
+                raise InTheWay(message, files)
             try:
                 await run.effects.fast_forward(target)
                 break

@@ -34,13 +34,12 @@ from gsd_core.planning.waves import plan_dependencies
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.sanitize import safe_text
 
-from .apply import apply_result
 from .branching import enter_branch
 from .edits import consume_handoff, take_requests
-from .gates import confirm
+from .gates import apply, confirm
 from .questions import POLL, ask, take_answers
 from .recovery import settle
-from .runtime import Run
+from .runtime import IN_PLACE, Run
 from .snapshot import drop_obsolete, note_edited_plans, observe
 from .step import run_step
 
@@ -159,6 +158,9 @@ class Tasks:
             waiting.cancel()
             if self.capacity > 1:
                 self.run.listeners.remove(listen)
+        if answered.is_set():
+            # It is due as before, and the answer may be that nothing is in its way any more.
+            self.unanswered = [one for one in self.unanswered if not isinstance(one[0], ApplyResult)]
         for step, task in [*self.live.items()]:
             if task.done():
                 del self.live[step]
@@ -216,7 +218,7 @@ def _schedule(phase: PhaseView | None) -> schedule.Schedule:
 
 def capacity_of(run: Run) -> int:
     """Return how many plans may be executed side by side: in the project's own folder, only one."""
-    if run.settings.workspace[:1] == ("inplace",):
+    if run.workspaces[0] == IN_PLACE:
         return 1
     return max(0, run.settings.max_parallel) or max_parallel(read_config(run.root))
 
@@ -225,7 +227,8 @@ async def _do(run: Run, item: Work) -> End | None:
     """Do *item*; return how the run ends because of it, if it does."""
     match item:
         case ApplyResult():
-            await apply_result(run, item.step)
+            if end := await apply(run, item):
+                return end
             await consume_handoff(run, item.step)
         case Settle():
             await settle(run, item)

@@ -46,6 +46,8 @@ T = TypeVar("T")
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
 MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
+IN_PLACE = "inplace"
+"""The workspace for the steps that no other one is for."""
 
 
 @attrs.frozen(kw_only=True)
@@ -118,7 +120,8 @@ class Run:
 
     *ledger* is derived from the facts, too. *opening* is held while an agent call is checked against
     the budget and opened, *in_place* while a plan is executed in the project's own folder. *step_types* are
-    the kinds of steps that plugins add. *sandbox* is what it starts processes in.
+    the kinds of steps that plugins add. *sandbox* is what it starts processes in. *main* is the run in the
+    project's own folder, if this is another workspace. *slots* are the numbers of those in use.
     """
 
     id: str
@@ -134,6 +137,8 @@ class Run:
     in_place: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     step_types: StepTypes = attrs.field(factory=StepTypes)
     sandbox: Sandbox
+    main: Run | None = None
+    slots: set[int] = attrs.field(factory=set[int])
 
     @property
     def root(self) -> Path:
@@ -143,7 +148,13 @@ class Run:
     def at(self, workspace: Workspace) -> Run:
         """Return the same run in another workspace."""
         effects = self.request.effects(self.journal, workspace.git)
-        return attrs.evolve(self, workspace=workspace, effects=effects)
+        sandbox = attrs.evolve(self.sandbox, slot=workspace.slot)
+        return attrs.evolve(self, workspace=workspace, effects=effects, sandbox=sandbox, main=self.in_project)
+
+    @property
+    def in_project(self) -> Run:
+        """The same run in the project's own folder."""
+        return self.main or self
 
     @property
     def state(self) -> State:
@@ -174,6 +185,18 @@ class Run:
     def settings(self) -> RunSettings:
         """The settings of section ``run``."""
         return self.request.settings.of(RunSettings)
+
+    @property
+    def workspaces(self) -> tuple[str, ...]:
+        """The plugins that provide the folder of a step, in order; the last one is for every step.
+
+        Without a sandbox, an agent in a work tree can change the project too, where nothing would guard it:
+        then only those count that the user has named.
+        """
+        is_named = "run.workspace" in self.request.settings.origins
+        chosen = self.settings.workspace if self.sandbox.name or is_named else ()
+        # What is said for plans need not be said for all other steps.
+        return tuple(dict.fromkeys([*chosen, IN_PLACE]))
 
     @property
     def limits(self) -> LimitSettings:

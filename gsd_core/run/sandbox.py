@@ -38,6 +38,8 @@ START_LIMIT = timedelta(seconds=20)
 """How long a sandbox may take to start ``true``, before it counts as one that does not work."""
 TURNED_OFF = "turned off by the setting run.sandbox"
 CONTINUE_WITHOUT = "--sandbox off continues without one"
+SLOT = "GSD_SLOT"
+"""Tells processes of several workspaces apart, for example to choose a port or the name of a database."""
 MAX_OUTPUT = 300
 UNLOCKED = ".gsd-unlocked"
 """Names the private home of commands without a run; there is no such file."""
@@ -47,7 +49,7 @@ UNLOCKED = ".gsd-unlocked"
 class Sandbox:
     """How a run starts processes: *name* is that of the sandbox's plugin, empty if nothing is confined.
 
-    *home* is the private home of all its processes.
+    *home* is the private home of all its processes. *slot* is that of the workspace, for ``GSD_SLOT``.
     *shares_caches*: checks use the package caches in it. *why* says why nothing is confined; *fixes* is what
     to do about it. *root* is the project. *entered* are the confinements in use.
     """
@@ -56,6 +58,7 @@ class Sandbox:
     hooks: Hooks
     name: str = ""
     home: Path | None = None
+    slot: int = 0
     shares_caches: bool = False
     why: str = ""
     fixes: tuple[str, ...] = ()
@@ -153,6 +156,7 @@ class Confinement:
         limits = settings_of(LimitSettings)
         memory = limits.max_memory * 2**20 or total_memory() * 4 // 5
         started = partial(supervised, processes=limits.max_processes, memory=memory)
+        environment = {**environment, SLOT: str(self.sandbox.slot)}
         if self.home is None:
             return SandboxedCommand(command=started(command), environment=environment)
         seen = (*self.places, *places)

@@ -27,6 +27,7 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,12 +50,13 @@ from gsd_core.errors import (
 )
 from gsd_core.exit_codes import error_kind
 from gsd_core.git import GitError, GitUnavailable
+from gsd_core.git.repository import git_dir
 from gsd_core.hookspecs import gsd_execute_step, gsd_workspace, gsd_wrap_step
 from gsd_core.machine import facts
 from gsd_core.machine.claims import standing
 from gsd_core.machine.due import Start
 from gsd_core.machine.state import Failure
-from gsd_core.model.agent import AgentResult, AgentTask
+from gsd_core.model.agent import AgentResult, AgentTask, Allow, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
 from gsd_core.model.ids import COMPLETE, EXECUTE, INIT, padded, slug
@@ -88,7 +90,7 @@ from .integration import describe, merges, take_over, with_merges
 from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import answered_checkpoints, ask
-from .runtime import Run
+from .runtime import IN_PLACE, Run
 from .seal import Sealer
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
@@ -108,9 +110,9 @@ from .workspace import Workspace
 MAX_FILES = 20_000
 """How many of the project's tracked files a request lists."""
 
-IN_PLACE = "inplace"
-"""The workspace for the steps that no other one is for."""
 SHORTEST_WAIT = timedelta(milliseconds=10)
+SET_UP = "gsd-set-up"
+"""A file in git's folder of a work tree, with the command that has set it up."""
 MAX_WHY = 400
 """The length of the reason for a wait, in characters: it is shown on one line."""
 
@@ -236,7 +238,9 @@ async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
         except GsdError as exc:
             refused = exc
         there = await _at_tree(run, step)
-        if there is run and step.kind == EXECUTE:
+        if there is not run:
+            entered.callback(run.slots.discard, there.workspace.slot)
+        elif step.kind == EXECUTE:
             await entered.enter_async_context(run.in_place)
         # An earlier attempt may have worked in another tree.
         await take_over(there, step.id)
@@ -309,6 +313,7 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
     if step.kind == "execute":
         await keep_and_ask(run, step)
         _require_project(run, step)
+        await _set_up(run, step)
     if step.kind == "verify":
         async with guarded_commands(run, step.tree, step.id, step.attempt):
             step = await detect(run, step, gate)
@@ -332,16 +337,39 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
     return Attempt(step=step, result=result, owned=host.owned, tip=tip)
 
 
+class _UsersGate(StepGate):
+    """Lets the user's own command run, which no policy has to judge."""
+
+    async def decide(self, use: ToolUse) -> Permission:
+        return Allow()
+
+
+async def _set_up(run: Run, step: StepRequest) -> None:
+    """Run the user's command in a new work tree, before anything is paid for."""
+    command = run.settings.workspace_setup
+    if not (command and run.workspace.name):
+        return
+    done = await run.git.call(lambda: git_dir(run.git.command) / SET_UP)
+    if done.exists() and done.read_text(encoding="utf-8") == command:
+        return
+    async with guarded_commands(run, run.tree, step.id, step.attempt):
+        result = await check(_UsersGate(run, step.id), command, run.tree, run.limits.check)
+    if not result.ok:
+        why = safe_text(result.unusable or f"exit code {result.exit}: {result.output[-MAX_WHY:]}")
+        message = f"`{command}`, which sets up a work tree, failed: {why}"
+        raise Permanent(message, hint="correct the setting run.workspace_setup, and then choose Retry")
+    done.write_text(command, encoding="utf-8")
+
+
 async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path:
     """Enter the folder that the step works in; its plugin is to blame if it is not one."""
     kind = cast("type[AbstractAsyncContextManager[Path]]", AbstractAsyncContextManager)
     async with inactivity_of(run.hooks, gsd_workspace, run.limits.hard).running():
-        # What is said for plans need not be said for all other steps.
-        last = [name for name in run.hooks.plugins_of(gsd_workspace) if name == IN_PLACE]
-        names = tuple(dict.fromkeys([*run.settings.workspace, *last]))
+        known = run.hooks.plugins_of(gsd_workspace)
+        names = tuple(name for name in run.workspaces if name in known or name != IN_PLACE)
         outcome = await run.hooks.pick(gsd_workspace, names, kind, step)
     if outcome is None or outcome.value is None:
-        raise ConfigError(f"no workspace for {step.id!r}: {', '.join(run.settings.workspace)} declined")
+        raise ConfigError(f"no workspace for {step.id!r}: {', '.join(names)} declined")
     context = PluginContext(
         plugin=outcome.plugin, hook="gsd_workspace", context=outcome.value, grace=run.hooks.grace
     )
@@ -362,10 +390,11 @@ async def _at_tree(run: Run, step: StepRequest) -> Run:
             return run
     except GitError:
         return run
-    sealer = Sealer(git.command, run.workspace.sealer.store)
-    there = run.at(
-        Workspace(git=git, sealer=sealer, name=step.id.replace("/", "-"), branch=await git.branch())
-    )
+    sealer, branch = Sealer(git.command, run.workspace.sealer.store), await git.branch()
+    slot = next(number for number in count(1) if number not in run.slots)
+    run.slots.add(slot)
+    name = step.id.replace("/", "-")
+    there = run.at(Workspace(git=git, sealer=sealer, name=name, branch=branch, slot=slot))
     await finish_undoing(there)  # an earlier process may have been killed while an agent worked there
     return there
 

@@ -19,6 +19,7 @@ from gsd_core.errors import PluginRefused
 from gsd_core.files import start_as_text
 from gsd_core.git import Git
 from gsd_core.git.history import existing_commits
+from gsd_core.git.ignored import ignored_paths
 from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
@@ -38,7 +39,7 @@ from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, safe_text, sanitize
 from gsd_core.settings import LimitSettings
 
-from .checkout import checkout_of, ignored_paths
+from .checkout import checkout_of
 from .commands import CommandGate, check
 from .delivery import find_undelivered, with_history
 from .permission import POLICY_LIMIT, StepGate, shown, strictest

@@ -40,6 +40,7 @@ COPY_COUNT = 500
 """How many of those files it contains at most."""
 SHOWN = 10
 COMMIT_FIRST, LET_CHANGE, STOP = "Commit them first", "Let the plan change them", "Stop"
+WITHOUT, COMMIT_NOW, GO_ON = "Work without them", "Commit them now", "Go on"
 COMMIT_REST, LEAVE = "Commit them with the plan", "Leave them uncommitted"
 
 
@@ -127,11 +128,17 @@ async def keep_and_ask(run: Run, step: StepRequest) -> None:
 
     The copy is a commit under ``refs/gsd/recover/``. It contains every uncommitted file that the plan lists,
     also if git ignores it, and smaller ones that it does not list, because an agent may change those too.
+    In a work tree of its own, an agent can change none of them, but builds on what is committed.
     """
     if step.plan is None:
         return
-    found = (await changes(run, step.id)).theirs
     names = promised(step.plan)
+    if run.workspace.name:
+        dirty = await run.in_project.git.changed()
+        if listed := [path for path in dirty if may_commit(path) and is_within(path, names)]:
+            await _ask_about_listed(run, step, listed)
+        return
+    found = (await changes(run, step.id)).theirs
     files = [path for path in names if (run.tree / path).is_file() and _size(run.tree / path) <= COPY_LIMIT]
     ignored = await run.git.ignored(files) if files else ()
     listed = sorted(path for path in found if may_commit(path) and is_within(path, names))
@@ -157,27 +164,35 @@ async def _keep(run: Run, step: StepRequest, listed: Collection[str], found: Col
     return ref
 
 
-async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str], kept: str) -> None:
+async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str], kept: str = "") -> None:
     """Ask what to do with uncommitted files that the plan lists, and do it; ``Stop`` ends the run."""
     assert step.plan is not None
     copy = f"; a copy is kept under {kept}" if kept else ""
+    others = Option(label=LET_CHANGE, description=f"they become part of the plan's commits{copy}")
+    if run.workspace.name:
+        others = Option(label=WITHOUT, description="the plan is merged once you have committed or moved them")
     options = (
         Option(label=COMMIT_FIRST, description="in a separate commit, before the plan", recommended=True),
-        Option(label=LET_CHANGE, description=f"they become part of the plan's commits{copy}"),
+        others,
         Option(label=STOP, description="end the run here; commit or move them yourself, then resume"),
     )
     text = f"Plan {step.plan.id} lists files with uncommitted changes that are not its own:{_bullets(listed)}"
     question = Question(text=text, header="Uncommitted", options=options, free_text=False)
     inquiry = Inquiry(questions=(question,), reason="the plan may overwrite them")
-    contents = digests(run.tree, sorted(listed))
+    project = run.in_project
+    contents = digests(project.tree, sorted(listed))
     # Other contents are another question: an answer holds for the text that it was given for.
     key = f"uncommitted {hashlib.sha256(repr(contents).encode()).hexdigest()[:12]}"
     [answer] = await ask(run, inquiry, step=step.id, key=key)
     if answer.chosen == (STOP,):
         await _stop(run, answer, key)
+    if answer.chosen == (WITHOUT,):
+        return
     settled = facts.FilesSettled(paths=tuple(sorted(listed)), found=contents, how="plan")
     if answer.chosen == (COMMIT_FIRST,):
-        commit = await _commit_once(run, step, listed, "before", "uncommitted changes before the plan")
+        commit = await _commit_once(project, step, listed, "before", "uncommitted changes before the plan")
+        if run is not project and await run.git.is_ancestor(await run.git.head() or "", commit):
+            await run.effects.fast_forward(commit)
         settled = evolve(settled, how="committed", commit=commit)
     run.record(settled, step=step.id, attempt=step.attempt)
 

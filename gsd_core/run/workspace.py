@@ -18,6 +18,7 @@ class Workspace:
     """Where agents work, and the run commits; *name* is empty for the project itself.
 
     *branch* is the one that this process works on: empty if HEAD is detached, ``None`` if it is not known.
+    *slot* is a number from 1 on that no other workspace in use has; the project itself has 0.
     *sealer* takes and compares *seal*, the record of the protected state before the calls in progress.
     *guards* tell for each of these calls in which sandbox it is, if any, and *owners* is how many of them own
     the planning.
@@ -27,6 +28,7 @@ class Workspace:
     sealer: Sealer
     name: str = ""
     branch: str | None = None
+    slot: int = 0
     seal: Seal | None = None
     guards: list[Callable[[], Confinement | None]] = attrs.field(
         factory=list[Callable[[], "Confinement | None"]]

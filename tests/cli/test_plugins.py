@@ -139,7 +139,7 @@ def test_a_plugin_that_no_setting_lists_has_a_note_that_names_the_setting(
 
     # It executes the steps that it adds without being listed.
     assert _by_name(*args)["here"]["notes"] == [
-        "gsd_workspace is called only if the setting run.workspace lists the plugin (now: inplace)"
+        "gsd_workspace is called only if the setting run.workspace lists the plugin (now: worktree)"
     ]
     assert "run.workspace lists the plugin" in call("plugins", "--plugins-dir", str(tmp_path)).stdout
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -182,6 +183,17 @@ def check_plans_get_a_work_tree(plugin: Any, tree: Path) -> None:
     assert not found.is_relative_to(tree)
 
 
+def check_work_trees_are_judged(plugin: Any, tree: Path) -> None:
+    project = repository(tree)
+    with chdir(project):
+        [before] = kit.check_doctor(plugin)
+        (project / ".gitignore").write_text(".planning/\n")
+        [after] = kit.check_doctor(plugin)
+
+    assert (before.ok, after.ok) == (True, False)
+    assert "git ignores .planning" in after.message
+
+
 def check_bad_addresses_are_reported(plugin: Any, tree: Path) -> None:
     with bind_settings({AppriseSettings: AppriseSettings(urls=("nonsense://",))}):
         [finding] = kit.check_doctor(plugin)
@@ -286,6 +298,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("inplace", "workspace"): check_workspace_is_the_project,
     ("worktree", "workspace"): check_plans_get_a_work_tree,
     ("worktree", "lifespan"): check_lifespan,
+    ("worktree", "doctor"): check_work_trees_are_judged,
     ("web", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
     ("web", "lifespan"): check_lifespan,
     ("web", "links"): lambda plugin, tree: kit.check_links(plugin, a_notice()),

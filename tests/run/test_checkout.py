@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import venv
 from datetime import timedelta
 from pathlib import Path
 
@@ -109,8 +110,58 @@ def test_it_has_what_is_committed_and_the_installed_dependencies(root: Path) -> 
     write(root, "main.py", "print('changed')\n")
     write(root, "new.py", "\n")
 
-    assert paths(root) == {"main.py", ".gitignore", ".env", "node_modules", "packages/web/node_modules"}
+    installed = {"node_modules/left", "packages/web/node_modules/right"}
+    assert paths(root) == {"main.py", ".gitignore", ".env", *installed}
     assert outputs(root, f"{sys.executable} main.py", "git status --short") == ["hello", ""]
+
+
+def test_installing_in_it_changes_nothing_in_the_project(root: Path) -> None:
+    write(root, "node_modules/@types/node/index.d.ts", "// installed\n")
+    write(root, "node_modules/.bin/left", "#!/bin/sh\n")
+
+    outputs(root, "mkdir -p node_modules/new node_modules/@types/new && rm -r node_modules/left")
+    outputs(root, "echo changed > .env; echo changed > node_modules/.bin/left")
+
+    found = {path.relative_to(root).as_posix() for path in (root / "node_modules").rglob("*")}
+    assert {"node_modules/left/index.js", "node_modules/@types/node"} <= found
+    assert not any(path.endswith("new") for path in found)
+    assert (root / ".env").read_text() == "DATABASE=test\n"
+    assert (root / "node_modules/.bin/left").read_text() == "#!/bin/sh\n"
+
+
+def test_a_package_that_is_installed_from_the_project_s_files_is_that_of_the_commit(root: Path) -> None:
+    write(root, "src/app.py", "VALUE = 'committed'\n")
+    write(root, ".gitignore", "node_modules\nbuild\n.env\nsecret.py\n__pycache__\n")
+    commit(root)
+    venv.create(root / ".venv", symlinks=True)
+    # As pip and uv write them: a file for an editable install, a script, and what both of them ignore.
+    [packages] = (root / ".venv").glob("lib/python3*/site-packages")
+    write(packages, "app.pth", f"{root}/src\n")
+    write(packages, "other.pth", f"{root}-2/src\n")
+    write(root / ".venv", ".gitignore", "*\n")
+    write(root / ".venv", "bin/app", f"#!{root}/.venv/bin/python\nimport app; print(app.VALUE)\n")
+    (root / ".venv/bin/app").chmod(0o755)
+    write(root, "src/app.py", "VALUE = 'edited'\n")
+
+    look = f"cat .venv/lib/python3*/site-packages/other.pth; {root}/.venv/bin/app; git status --short"
+    assert outputs(root, ".venv/bin/app", look) == ["committed", f"{root}-2/src\ncommitted"]
+    assert subprocess.check_output([root / ".venv/bin/app"], text=True) == "edited\n"
+
+
+def test_worktreeinclude_names_more_files(root: Path, tmp_path: Path) -> None:
+    write(root, ".worktreeinclude", "*.local\n!b.local\nmain.py\nlarge.bin\nuntracked.txt\n")
+    write(root, ".gitignore", "*.local\nlarge.bin\n")
+    commit(root)
+    for path in ("config/a.local", "b.local", "c.other", "untracked.txt"):
+        write(root, path, path)
+    write(root, "large.bin", "x" * 1_000_001)
+    (tmp_path / "outside").mkdir()
+    write(tmp_path, "outside/private.local", "private")
+    (root / "linked.local").symlink_to(tmp_path / "outside")
+
+    found = {path for path in paths(root) if not path.startswith(("node_modules", "packages", "build"))}
+    more = {"config/a.local", "linked.local", "large.bin"}
+    assert found == {".gitignore", ".worktreeinclude", "main.py", "secret.py", ".env"} | more
 
 
 def test_nothing_is_left_of_it(root: Path, temporary: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gsd_core import AgentHost, AgentResult, AgentTask
+from gsd_core import AgentHost, AgentResult, AgentTask, Answer, Inquiry, implements
+from gsd_core.hookspecs import gsd_answer
 from gsd_core.run.runtime import RunRequest
 from tests.run.test_crash import Crash, Fuse, with_crash
 
@@ -22,8 +24,8 @@ def root(tmp_path: Path) -> Path:
     return h.repository(tmp_path / "project")
 
 
-def request(root: Path, agent: object, *, new: bool = True) -> RunRequest:
-    return h.request(root, agent, given=h.idea() if new else None, run=ELSEWHERE)
+def request(root: Path, agent: object, *, new: bool = True, **run: Any) -> RunRequest:
+    return h.request(root, agent, given=h.idea() if new else None, run={**ELSEWHERE, **run})
 
 
 def trees(root: Path) -> list[str]:
@@ -99,8 +101,9 @@ def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(root
     agent = at_work(root, in_the_way)
     end = h.do(request(root, agent))
 
-    assert end.exit != 0
-    assert "README.md" in end.reason
+    assert (end.outcome, end.exit) == ("blocked", 3), end.reason
+    [asked] = h.facts(root, "question.asked")
+    assert "README.md" in str(asked.data)
     assert (root / "README.md").read_text() == "a person's\n"
     paid = len(agent.tasks)
     (root / "README.md").unlink()
@@ -109,6 +112,112 @@ def test_a_file_in_the_way_stays_and_the_work_is_taken_over_once_it_is_gone(root
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert [task.role for task in agent.tasks[paid:]].count("executor") == 0
     assert (root / "README.md").read_text() != "a person's\n"
+    assert len(h.facts(root, "question.withdrawn")) == 1
+
+
+@pytest.mark.slow
+def test_a_file_that_git_ignores_is_not_overwritten(root: Path) -> None:
+    def in_the_way(project: Path) -> None:
+        (project / ".gitignore").write_text("README.md\n.gitignore\n")
+        (project / "README.md").write_text("a person's\n")
+
+    end = h.do(request(root, at_work(root, in_the_way)))
+
+    assert (end.outcome, end.exit) == ("blocked", 3), end.reason
+    assert (root / "README.md").read_text() == "a person's\n"
+
+
+@pytest.mark.slow
+def test_the_question_about_a_file_in_the_way_can_be_answered_while_the_run_waits(root: Path) -> None:
+    def in_the_way(project: Path) -> None:
+        (project / "README.md").write_text("a person's\n")
+
+    class Person:
+        """Commits the file, and says so."""
+
+        @implements(gsd_answer)
+        async def answer(self, inquiry: Inquiry) -> tuple[Answer, ...] | None:
+            [question] = inquiry.questions
+            if question.header != "In the way":
+                return None
+            h.git(root, "add", "README.md")
+            h.git(root, "commit", "-qm", "Write a README")
+            return (Answer(question=question.id, chosen=("Go on",)),)
+
+    asked = h.request(root, at_work(root, in_the_way), given=h.idea(), run=ELSEWHERE, person=Person())
+    end = h.do(asked)
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert "Write a README" in h.git(root, "log", "--format=%s")
+    assert (h.git(root, "status", "--porcelain"), trees(root)) == ("", [])
+
+
+@pytest.mark.slow
+def test_a_branch_that_a_person_switches_to_meanwhile_is_not_moved(root: Path) -> None:
+    h.git(root, "commit", "-q", "--allow-empty", "-m", "Begin")
+    agent = at_work(root, lambda project: h.git(project, "switch", "-qc", "other"))
+    end = h.do(request(root, agent))
+
+    assert end.exit != 0
+    assert "git switch main" in end.reason
+    assert h.git(root, "rev-parse", "other") == h.git(root, "rev-parse", "main")
+    paid = len(agent.tasks)
+    h.git(root, "switch", "-q", "main")
+    end = h.do(request(root, agent, new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert [task.role for task in agent.tasks[paid:]].count("executor") == 0
+
+
+@pytest.mark.slow
+def test_a_plan_builds_on_what_a_person_lets_it_commit_first(root: Path) -> None:
+    (root / "README.md").write_text("# A person's\n")
+    seen: list[str] = []
+
+    async def look(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor" and not seen:
+            seen.append((task.tree / "README.md").read_text())
+        return None
+
+    end = h.do(request(root, h.Watched(h.one_phase(), look), allow_dirty=True))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert seen == ["# A person's\n"]
+    assert "01-01/before" in [task for _, task in h.trailed(root)]
+    assert h.git(root, "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_work_tree_is_set_up_and_has_what_git_ignores(root: Path) -> None:
+    (root / ".git/info/exclude").write_text(".env*\nnode_modules/\n")
+    (root / ".env").write_text("DATABASE=test\n")
+    (root / "node_modules/left").mkdir(parents=True)
+    seen: list[list[str]] = []
+
+    async def look(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor":
+            texts = [(task.tree / name).read_text() for name in (".env", ".env.local")]
+            seen.append([*texts, *(path.name for path in (task.tree / "node_modules").iterdir())])
+        return None
+
+    setup = "echo port 300$GSD_SLOT >> .env.local"  # nobody is asked: it is the user's own command
+    end = h.do(request(root, h.Watched(h.one_phase(), look), workspace_setup=setup))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert seen
+    assert all(one == ["DATABASE=test\n", "port 3001\n", "left"] for one in seen)
+    assert not (root / ".env.local").exists()
+    assert trees(root) == []
+
+
+@pytest.mark.slow
+def test_nothing_is_paid_for_a_work_tree_that_cannot_be_set_up(root: Path) -> None:
+    agent = h.Watched(h.one_phase())
+    end = h.do(request(root, agent, workspace_setup="echo no network; exit 3"))
+
+    assert (end.outcome, end.exit) == ("failed", 1), end.reason
+    assert "which sets up a work tree, failed: exit code 3: no network" in end.reason
+    assert agent.of("executor") == []
 
 
 @pytest.mark.slow
