@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import frozen
@@ -18,13 +19,33 @@ OLDEST = "2.38"
 """The oldest version of git that can merge without a work tree."""
 
 
-def merge(git: Command, ours: str, theirs: str, text: str) -> tuple[str, tuple[str, ...]]:
+def merge(
+    git: Command, ours: str, theirs: str, text: str, instead: Mapping[str, str] | None = None
+) -> tuple[str, tuple[str, ...]]:
     """Return a commit that merges *theirs* into *ours*, with the message *text*.
 
-    If both changed the same lines, there is none, but the paths. Raises ``GitError`` if git is too old.
+    *instead* has blobs, by path, for files that are not to be merged by line. If both changed the same lines
+    of others, there is no commit, but their paths. Raises ``GitError`` if git is too old.
     """
     tree, paths = merged_tree(git, ours, theirs)
+    paths = tuple(path for path in paths if path not in (instead or {}))
+    if instead and not paths:
+        with _index(git, tree) as index:
+            entries = "".join(f"100644 {sha}\t{path}\0" for path, sha in instead.items())
+            git("update-index", "-z", "--index-info", stdin=entries, environment=index)
+            tree = git("write-tree", environment=index)
     return ("" if paths else _commit(git, tree, (ours, theirs), text)), paths
+
+
+def changed_by_both(git: Command, ours: str, theirs: str) -> dict[str, str]:
+    """Return the files that both sides of a merge changed in different ways, with the blobs of *ours*."""
+    base = git("merge-base", ours, theirs)
+    here, there = _changes(git, base, ours), _changes(git, base, theirs)
+    return {
+        path: about.sha
+        for path, about in here.items()
+        if path in there and about.sha != there[path].sha and "D" not in (about.status, there[path].status)
+    }
 
 
 def merged_tree(git: Command, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
@@ -38,14 +59,20 @@ def merged_tree(git: Command, ours: str, theirs: str) -> tuple[str, tuple[str, .
     return tree, tuple(dict.fromkeys(path for path in paths if path)) if code else ()
 
 
-def show_merged(git: Command, theirs: str) -> None:
+def store(git: Command, content: bytes) -> str:
+    """Store *content* in the repository, and return the blob."""
+    return git("hash-object", "-w", "--no-filters", "--stdin", stdin=os.fsdecode(content))
+
+
+def show_merged(git: Command, theirs: str, is_merged: Callable[[str], bool]) -> None:
     """Change the files as a merge with *theirs* would, and nothing else.
 
-    Files that have uncommitted changes already stay as they are: some of them are merged then.
+    Files that have uncommitted changes already stay as they are: some of them are merged then. So do those
+    that are not merged by line: *is_merged* is false for them.
     """
     tree, _ = merged_tree(git, "HEAD", theirs)
     dirty = git("diff", "-z", "--name-only", "--no-renames", "HEAD").split("\0")
-    paths = [path for path in _changes(git, "HEAD", tree) if path not in dirty]
+    paths = [path for path in _changes(git, "HEAD", tree) if path not in dirty and is_merged(path)]
     if paths:
         git("restore", f"--source={tree}", "--worktree", *FROM_STDIN, stdin=listed(paths))
 
@@ -78,9 +105,7 @@ def as_merge(git: Command, commit: str, theirs: str, is_own: Callable[[str], boo
             # git adds no path that is neither in the index nor in the work tree.
             if about.status != "D" or os.path.lexists(git.root / path)
         ]
-        with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
-            index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-            git("read-tree", tree, environment=index)
+        with _index(git, tree) as index:
             entries = "".join(f"{about.mode} {about.sha}\t{path}\0" for path, about in resolved.items())
             git("update-index", "-z", "--index-info", stdin=entries, environment=index)
             add(git, seen, index, ignored=True)
@@ -90,6 +115,15 @@ def as_merge(git: Command, commit: str, theirs: str, is_own: Callable[[str], boo
         git("update-ref", "-m", "merge", "HEAD", made, commit)
         git("reset", "--quiet")
         return made
+
+
+@contextmanager
+def _index(git: Command, tree: str) -> Generator[dict[str, str]]:
+    """Provide the environment in which git has an index of its own, with *tree*."""
+    with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
+        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        git("read-tree", tree, environment=index)
+        yield index
 
 
 @frozen

@@ -4,6 +4,9 @@ If the branch got other commits meanwhile, they are merged: nothing is replayed,
 and a process that was killed finds out with one question to git what it has done. The checks of the plans
 that are merged run on the result before the branch moves.
 
+What a program generates, such as a lock file, is not merged by line if both changed it: the program makes it
+anew from what was merged.
+
 If both changed the same lines, or a check fails, the plan gets one more task, in its own work tree: there,
 the files are merged with the branch as it was, and an agent resolves what git cannot. Only the second failure
 is one of the step.
@@ -11,11 +14,14 @@ is one of the step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 
 from attrs import evolve
 
 from gsd_core.errors import Permanent, ProjectError
+from gsd_core.files import read_below
 from gsd_core.git import GitError
 from gsd_core.git.commit import full_message
 from gsd_core.machine import facts
@@ -35,6 +41,19 @@ TRIES = 5
 MAX_MERGES = 1
 """How often a plan gets a task to merge its work before the step fails."""
 MAX_OUTPUT = 2_000
+GENERATED = {
+    "package-lock.json": "npm install --package-lock-only --ignore-scripts",
+    "npm-shrinkwrap.json": "npm install --package-lock-only --ignore-scripts",
+    "pnpm-lock.yaml": "pnpm install --lockfile-only --ignore-scripts",
+    "yarn.lock": "yarn install --mode=update-lockfile || yarn install --ignore-scripts",
+    "uv.lock": "uv lock",
+    "poetry.lock": "poetry lock",
+    "Cargo.lock": "cargo update --workspace",
+    "go.sum": "go mod tidy",
+    "composer.lock": "composer update --lock --no-install --no-scripts",
+    "Gemfile.lock": "bundle lock",
+}
+"""What makes a file that is not written by hand: each command keeps the versions that still fit."""
 
 
 class Collision(Permanent):
@@ -103,6 +122,11 @@ def merge_of(run: Run, step: str, task: Task) -> facts.MergeFailed | None:
 
 def describe(about: facts.MergeFailed, plan: str) -> str:
     """Return what an agent has to know about a merge that failed."""
+    generated = "".join(
+        f"\nDo not edit `{path}` by hand: it is as it was, and `{command}` makes it anew."
+        for path in about.paths
+        if (command := generated_by(path))
+    )
     where = (
         "The files of this work tree now contain both sides. "
         f"Both changed the same lines of {some_of(about.paths)}: they are between conflict markers there, "
@@ -111,7 +135,16 @@ def describe(about: facts.MergeFailed, plan: str) -> str:
         else f"The files of this work tree now contain both sides, but `{about.check}` fails with them:\n"
         f"{about.output}"
     )
-    return f"The work of plan {plan} had to be merged with what others committed meanwhile. {where}"
+    return (
+        f"The work of plan {plan} had to be merged with what others committed meanwhile. {where}{generated}"
+    )
+
+
+def generated_by(path: str) -> str:
+    """Return the command that generates the file at *path*; empty if it is written by hand."""
+    pure = PurePosixPath(path)
+    command = GENERATED.get(pure.name, "")
+    return f"cd {shlex.quote(str(pure.parent))} && {command}" if command and pure.parent.name else command
 
 
 def _name(about: facts.MergeFailed) -> str:
@@ -157,7 +190,12 @@ async def _merged(run: Run, step: str, ours: str, theirs: str) -> str:
     command = run.git.command
     text = await run.git.call(lambda: full_message(command, f"chore({plan}): merge its commits", "", names))
     try:
-        commit, paths = await run.git.merge(ours, theirs, text)
+        both = await run.git.changed_by_both(ours, theirs)
+        generated = {path: sha for path, sha in both.items() if generated_by(path)}
+        commit, paths = await run.git.merge(ours, theirs, text, generated)
+        if generated and not paths:
+            made = await _generated(run, step, ours, theirs, commit, generated)
+            commit, paths = await run.git.merge(ours, theirs, text, made)
     except GitError as error:
         hint = f"merge its work there: git merge {theirs[:10]}; then resume. From git 2.38 on, gsd does it"
         raise GitError(
@@ -166,9 +204,28 @@ async def _merged(run: Run, step: str, ours: str, theirs: str) -> str:
             hint=hint,
         ) from error
     if paths:
-        about = facts.MergeFailed(ours=theirs, theirs=ours, paths=paths)
+        about = facts.MergeFailed(ours=theirs, theirs=ours, paths=(*paths, *generated))
         raise _collision(step, about, f"both changed the same lines of {some_of(paths)}")
     return commit
+
+
+async def _generated(
+    run: Run, step: str, ours: str, theirs: str, merged: str, paths: Iterable[str]
+) -> dict[str, str]:
+    """Return the blobs of *paths* as the programs that generate them make them for *merged*."""
+    found: dict[str, str] = {}
+    gate, attempt = StepGate(run, step), run.step(step).attempt
+    async with guarded_commands(run, run.tree, step, attempt), checkout_of(run.git, merged) as clean:
+        assert clean is not None
+        for path in paths:
+            command = generated_by(path)
+            result = await clean.run(command, gate, run.limits.check)
+            if not result.ok:
+                output = safe_text(result.output[-MAX_OUTPUT:])
+                about = facts.MergeFailed(ours=theirs, theirs=ours, check=command, output=output)
+                raise _collision(step, about, f"both changed {path}, and `{command}` fails")
+            found[path] = await run.git.store(read_below(clean.tree, path))
+    return found
 
 
 async def _check(run: Run, step: str, ours: str, theirs: str, merged: str) -> None:

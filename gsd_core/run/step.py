@@ -86,7 +86,7 @@ from .commands import check
 from .deferral import defer_task, deferred_tasks
 from .guard import finish as finish_undoing
 from .guard import guarded_commands
-from .integration import describe, merges, take_over, with_merges
+from .integration import describe, generated_by, merges, take_over, with_merges
 from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import answered_checkpoints, ask
@@ -272,7 +272,7 @@ async def _attempt_in(
     run.record(started, step=step.id, attempt=step.attempt)
     if step.plan and (failed := merges(run, step.id)) and not await has_merged(run, step, failed[-1]):
         # After the record, so that the changes belong to this attempt.
-        await run.git.show_merged(failed[-1].theirs)
+        await run.git.show_merged(failed[-1].theirs, lambda path: not generated_by(path))
         about = {**about, "last_failure": describe(failed[-1], step.plan.id)}
     step = attrs.evolve(step, began=run.step(step.id).started_at, **about)
     answered = answered_checkpoints(run, step.id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -251,6 +253,60 @@ def test_a_person_who_changed_the_same_lines_gets_the_work_merged_by_one_more_ta
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert "Write a README" in h.git(root, "log", "--format=%s")
     assert "<<<<<<<" not in (root / "README.md").read_text()
+    assert (h.git(root, "status", "--porcelain"), trees(root)) == ("", [])
+
+
+def manifest(**dependencies: str) -> str:
+    """Return a package.json in which two of the sections can be changed without a conflict."""
+    sections = {
+        "dependencies": {},
+        "name": "shop",
+        "version": "1.0.0",
+        "private": True,
+        "devDependencies": {},
+    }
+    for name, section in dependencies.items():
+        sections[section] = {name: f"file:libs/{name}"}
+    return json.dumps(sections, indent=2)
+
+
+def lock(tree: Path) -> str:
+    """Make the lock file anew, and return it."""
+    command = ["npm", "install", "--package-lock-only", "--ignore-scripts", "--offline"]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
+    return (tree / "package-lock.json").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("npm"), reason="npm is not installed")
+def test_a_lock_file_that_both_changed_is_made_anew_and_not_merged_by_line(root: Path) -> None:
+    for name in ("left", "right"):
+        (root / "libs" / name).mkdir(parents=True)
+        (root / "libs" / name / "package.json").write_text(f'{{"name": "{name}", "version": "1.0.0"}}')
+    (root / "package.json").write_text(manifest())
+    lock(root)
+    h.git(root, "add", "-A")
+    h.git(root, "commit", "-qm", "Begin")
+    done: list[str] = []
+
+    async def both(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "executor" and not done:
+            done.append(task.step)
+            (root / "package.json").write_text(manifest(left="dependencies"))
+            lock(root)
+            h.git(root, "commit", "-qam", "Use left")
+            await h.write(task, host, "package.json", manifest(right="devDependencies"))
+            await h.write(task, host, "package-lock.json", lock(task.tree))
+        return None
+
+    agent = h.Watched(h.one_phase(), both)
+    end = h.do(request(root, agent))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert h.facts(root, "merge.failed") == []
+    merged = json.loads((root / "package-lock.json").read_text())["packages"]
+    assert {"node_modules/left", "node_modules/right"} <= {*merged}
+    assert len(agent.of("executor")) == 1
     assert (h.git(root, "status", "--porcelain"), trees(root)) == ("", [])
 
 
