@@ -14,6 +14,8 @@ from gsd_core.errors import GsdError, machine_error
 from gsd_core.exit_codes import ExitCode
 from gsd_core.views.diagnosis import SECTIONS, Check, Section, diagnosis_json, overall_state
 
+from . import environment_checks as environment
+from . import project_checks as project
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import counted, json_flag, print_json, print_line, shown_signs, styled
@@ -49,7 +51,21 @@ def command(ctx: click.Context, fix: bool, as_json: bool) -> int:
     if as_json:
         print_json(diagnosis_json(checks, str(root), fixed))
     else:
-        _show(checks, fixed)
+        signs = shown_signs(SIGNS)
+        for line in fixed:
+            print_line(styled(line, "green"))
+        section = ""
+        for check in checks:
+            if check.section != section:
+                section = check.section
+                print_line(styled(section, "bold"))
+            sign = styled(f"  {signs[check.state]} ", STYLES[check.state])
+            print_line(sign.append_text(styled(f"{check.name}: {check.found}")))
+            if check.fix:
+                print_line(styled(f"      {check.fix}", "dim"))
+        counts = {state: sum(check.state == state for check in checks) for state in ("problem", "warning")}
+        listed = ", ".join(counted(number, state) for state, number in counts.items() if number)
+        print_line(styled(listed or "no problems", "bold"))
     return ExitCode.FAILED if overall_state(checks) == "problem" else ExitCode.OK
 
 
@@ -71,9 +87,6 @@ def _in_order(checks: list[Check], options: GlobalOptions) -> list[Check]:
 def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
     """Return all checks for the project at *root*; one that fails is a problem, and the others continue."""
     from gsd_core.settings import RunSettings
-
-    from . import environment_checks as environment
-    from . import project_checks as project
 
     checks = [
         *_guarded("machine", "python", environment.check_python),
@@ -177,21 +190,3 @@ def _fix(root: Path, fixed: list[str]) -> Sequence[Check]:
     refuse_agents("remove leftovers")
     fixed += [f"removed {path}" for path in remove_leftovers(root, data_directory(root))]
     return ()
-
-
-def _show(checks: list[Check], fixed: list[str]) -> None:
-    signs = shown_signs(SIGNS)
-    for line in fixed:
-        print_line(styled(line, "green"))
-    section = ""
-    for check in checks:
-        if check.section != section:
-            section = check.section
-            print_line(styled(section, "bold"))
-        sign = styled(f"  {signs[check.state]} ", STYLES[check.state])
-        print_line(sign.append_text(styled(f"{check.name}: {check.found}")))
-        if check.fix:
-            print_line(styled(f"      {check.fix}", "dim"))
-    counts = {state: sum(check.state == state for check in checks) for state in ("problem", "warning")}
-    listed = ", ".join(counted(number, state) for state, number in counts.items() if number)
-    print_line(styled(listed or "no problems", "bold"))

@@ -20,7 +20,6 @@ from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, RunSettings, Settings
 
-from .editing import finish_interrupted
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .plugin_loading import Loaded, loaded_plugins
@@ -43,6 +42,8 @@ class StartCommand(Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, after what an earlier one has left undone."""
+        from .editing import finish_interrupted
+
         if not ctx.params.get("dry_run"):
             finish_interrupted(global_options_of(ctx))
         return super().invoke(ctx)

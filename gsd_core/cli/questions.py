@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 from rich.text import Text
 
+from gsd_core.errors import GsdError
+from gsd_core.machine.state import State
 from gsd_core.model.question import Asked, answer_command
 from gsd_core.views.status import open_questions, question_json
 
@@ -16,8 +19,6 @@ from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
-    from gsd_core.machine.state import State
-
     from .project import ProjectState
 
 
@@ -46,10 +47,6 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 def _state_now(ctx: click.Context, project: ProjectState) -> State:
     """Return the run's state with the files as they are now: a question may need no answer any more."""
-    import attrs
-
-    from gsd_core.errors import GsdError
-
     if project.holder or not open_questions(project.state) or not (project.root / ".planning").is_dir():
         return project.state
     from .current import read_current

@@ -10,8 +10,11 @@ import attrs
 import click
 from rich.text import Text
 
+from gsd_core.errors import GsdError, PlanningError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.model.question import answer_command
+from gsd_core.planning.survey import measure_of, survey
+from gsd_core.planning.workstreams import planning_folder, workstreams
 from gsd_core.sanitize import first_line, one_line
 from gsd_core.views.amounts import cost_text, tokens_text
 from gsd_core.views.phases import PhaseRow
@@ -63,14 +66,11 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
 
 def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> tuple[Status, Next | None]:
     """Return the status, and what is due; if the files cannot be read, the status as the run saw them."""
-    from gsd_core.errors import GsdError
-
     from .editing import interrupted
 
     about = (project.state, project.history, project.holder, project.pending_answers)
     if not (project.root / ".planning").is_dir():
         return status_of(*about), interrupted(project.root, base_command(options))
-    from gsd_core.planning.survey import measure_of, survey
 
     from .current import read_current
     from .next import next_in
@@ -102,9 +102,6 @@ class _Workstream:
 
 
 def _workstreams(root: Path, *, only: str, active: str) -> list[_Workstream]:
-    from gsd_core.errors import PlanningError
-    from gsd_core.planning.survey import survey
-    from gsd_core.planning.workstreams import planning_folder, workstreams
 
     found: list[_Workstream] = []
     for name in [only] if only else workstreams(root):
