@@ -37,8 +37,8 @@ from .frontmatter import (
 )
 from .markdown import cell, document, inline, paragraphs, read_text, title
 from .model import PhaseView, Requirement, Verdict, VerdictStatus
-from .must_haves import Coverage, MustHaveResult, MustHaveResults, MustHaveStatus, coverage_of, results_of
-from .traceability import Trace, recorded_results, trace
+from .must_haves import MustHaveResult, MustHaveResults, MustHaveStatus, coverage_of, results_of
+from .traceability import recorded_results, trace
 
 # Reading
 
@@ -346,8 +346,8 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
     if phase.checks:
         rows = [
             (
-                cell(f"{check.plan}/{check.task}"),
-                cell(check.result.command),
+                f"{check.plan}/{check.task}",
+                check.result.command,
                 "✓ PASSED" if check.result.ok else "✗ FAILED",
                 f"exit {check.result.exit}" if check.result.exit is not None else "refused or timed out",
             )
@@ -362,47 +362,45 @@ def _coverage_tables(
     """Yield the matrix: a row for each of the phase's requirements, from the idea to the evidence."""
     known = {requirement.id: requirement for requirement in requirements}
     recorded = recorded_results(results)
-    rows: list[tuple[str, ...]] = []
+    rows: list[Sequence[str]] = []
     for coverage in coverage_of(phase, results):
         requirement = known.get(coverage.requirement) or Requirement(id=coverage.requirement, text="")
         row = trace(requirement, phase, recorded, verdict=Verdict(status=status))
-        rows.append(_coverage_row(coverage, row))
+        rows.append(
+            (
+                coverage.requirement,
+                ", ".join(coverage.plans),
+                _COVERAGE_LABELS[coverage.status],
+                coverage.proof,
+                ", ".join(requirement.statements),
+                ", ".join(commit[:7] for commit in row.commits),
+                ", ".join(check.id for check in row.checks),
+            )
+        )
     if rows:
         head = ("Requirement", "Source Plan", "Status", "Evidence", "Statements", "Commits", "Checks")
         yield "### Requirements Coverage\n\n" + _table(head, rows)
 
 
 def _required_row(result: MustHaveResult) -> tuple[str, ...]:
-    return (cell(", ".join(result.must_have.ids)), *_row(result, _TRUTH_LABELS))
+    return (", ".join(result.must_have.ids), *_row(result, _TRUTH_LABELS))
 
 
 def _row(result: MustHaveResult, labels: Mapping[MustHaveStatus, str], *details: str) -> tuple[str, ...]:
-    return (cell(result.must_have.text), *details, labels[result.status], cell(result.proof))
+    return (result.must_have.text, *details, labels[result.status], result.proof)
 
 
 def _link_row(result: MustHaveResult) -> tuple[str, ...]:
     source, _, target = result.must_have.text.partition(" -> ")
-    return cell(source), cell(target), _details(result), _LINK_LABELS[result.status], cell(result.proof)
+    return source, target, _details(result), _LINK_LABELS[result.status], result.proof
 
 
 def _details(result: MustHaveResult) -> str:
-    return cell("; ".join(result.must_have.details))
-
-
-def _coverage_row(coverage: Coverage, row: Trace) -> tuple[str, ...]:
-    return (
-        cell(coverage.requirement),
-        cell(", ".join(coverage.plans)),
-        _COVERAGE_LABELS[coverage.status],
-        cell(coverage.proof),
-        cell(", ".join(row.requirement.statements)),
-        cell(", ".join(commit[:7] for commit in row.commits)),
-        cell(", ".join(check.id for check in row.checks)),
-    )
+    return "; ".join(result.must_have.details)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+    lines = [head, ["---"] * len(head), *(map(cell, row) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -436,5 +434,5 @@ def _gaps_summary(report: GapReport) -> Iterator[str]:
 
 def _observations(report: GapReport) -> Iterator[str]:
     if report.observations:
-        rows = [(one.severity, cell(one.text), cell(one.where)) for one in report.observations]
+        rows = [(one.severity, one.text, one.where) for one in report.observations]
         yield "## Other Findings\n\n" + _table(("Severity", "Finding", "Where"), rows)
