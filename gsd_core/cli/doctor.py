@@ -14,8 +14,6 @@ from gsd_core.errors import GsdError, machine_error
 from gsd_core.exit_codes import ExitCode
 from gsd_core.views.diagnosis import SECTIONS, Check, Section, diagnosis_json, overall_state
 
-from . import environment_checks as environment
-from . import project_checks as project
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import counted, json_flag, print_json, print_line, shown_signs, styled
@@ -87,6 +85,9 @@ def _in_order(checks: list[Check], options: GlobalOptions) -> list[Check]:
 def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
     """Return all checks for the project at *root*; one that fails is a problem, and the others continue."""
     from gsd_core.settings import RunSettings
+
+    from . import environment_checks as environment
+    from . import project_checks as project
 
     checks = [
         *_guarded("machine", "python", environment.check_python),

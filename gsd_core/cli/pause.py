@@ -18,6 +18,7 @@ from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
+from .next import find_next
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
@@ -109,7 +110,6 @@ def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -
     from gsd_core.git import Git
     from gsd_core.planning.handoff import Pause, TaskState, read_handoff
 
-    from .next import find_next
     from .project import load, now, open_journal
 
     # Whoever reads this does so later and from anywhere: this process is not running then.

@@ -268,7 +268,18 @@ def _details(
     where = f" (branch {finished.branch})" if finished.branch else ""
     yield from _line("where", f"{finished.project.root}{where}")
     if end.exit == 0 and finished.try_it:
-        yield from _try_it(finished.try_it, options)
+        found = finished.try_it
+        checked = sum(command in found.checked for command in found.commands)
+        how = "not run by the verification"
+        if checked == len(found.commands):
+            how = "the plans' checks ran this"
+        elif checked:
+            how = f"the plans' checks ran {checked} of these"
+        yield from with_style([f"try it (from {one_line(found.source, 80)}; {how}):"], "try it", sys.stdout)
+        if options.directory_given:
+            yield f"  cd {shlex.quote(str(options.directory))}"
+        for command in found.commands:
+            yield f"  {safe_text(command, multiline=False)}"
     summary = finished.summary
     costs = summary.costs
     processes = f", in {summary.processes} processes" if summary.processes > 1 else ""
@@ -288,19 +299,6 @@ def _details(
         yield from with_style([label], label, sys.stdout)
         for command in commands:
             yield f"  {with_global_options(command, options)}"
-
-
-def _try_it(found: TryIt, options: GlobalOptions) -> Iterator[str]:
-    """Yield the commands that the project's own files name, and say which of them were run."""
-    checked = sum(command in found.checked for command in found.commands)
-    how = "the plans' checks ran this" if checked == len(found.commands) else "not run by the verification"
-    if 0 < checked < len(found.commands):
-        how = f"the plans' checks ran {checked} of these"
-    yield from with_style([f"try it (from {one_line(found.source, 80)}; {how}):"], "try it", sys.stdout)
-    if options.directory_given:
-        yield f"  cd {shlex.quote(str(options.directory))}"
-    for command in found.commands:
-        yield f"  {safe_text(command, multiline=False)}"
 
 
 def _assumed(summary: RunSummary) -> Iterator[str]:

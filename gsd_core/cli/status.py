@@ -22,6 +22,7 @@ from gsd_core.views.status import RESUME, Status, status_json, status_of, step_s
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
+from .next import next_in, next_lines
 from .output import counted, json_flag, print_json, print_line, shown_signs, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -73,7 +74,6 @@ def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) 
         return status_of(*about), interrupted(project.root, base_command(options))
 
     from .current import read_current
-    from .next import next_in
 
     try:
         current = read_current(ctx, project)
@@ -133,7 +133,13 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
         yield f"  {one_line(status.idle, 200)}"
     if status.measure.phases:
         yield f"  {status.measure}"
-    yield from _phase_lines(status)
+    signs = shown_signs(SIGNS)
+    width = max((len(row.number) for row in status.phases), default=0)
+    for row in status.phases:
+        line = Text(f"  {signs[row.status]} ", style=STYLES[row.status])
+        line.append_text(styled(f"{row.number:<{width}}  {one_line(row.name, 60)}"))
+        line.append_text(styled(_details(row, signs), "dim"))
+        yield line
     for step in status.active:
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
         now = step_status(step, interrupted=status.interrupted)
@@ -149,7 +155,12 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
     if status.run:
         parts = [cost_text(status.usage), tokens_text(status.usage), counted(status.calls, "agent call")]
         yield ", ".join(filter(None, parts))
-    yield from _last_lines(status, due, options)
+
+    if status.waits_for and (status.waits_for != RESUME or due is None):
+        resume = with_global_options(f"continue with: {RESUME}", options)
+        yield resume if status.waits_for == RESUME else f"waiting for {status.waits_for}"
+    elif due and not status.holder:
+        yield from next_lines(due, base_command(options))
 
 
 def _run_lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
@@ -177,27 +188,6 @@ def _question_lines(status: Status, options: GlobalOptions) -> Iterator[str]:
             yield with_global_options(f"  answered; continue the run with: {RESUME}", options)
         else:
             yield f"  answer with: {answer_command(asked.question, base_command(options))}"
-
-
-def _last_lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator[str | Text]:
-    """Yield what the project waits for: a person, the step that is running, or a command."""
-    from .next import next_lines
-
-    if status.waits_for and (status.waits_for != RESUME or due is None):
-        resume = with_global_options(f"continue with: {RESUME}", options)
-        yield resume if status.waits_for == RESUME else f"waiting for {status.waits_for}"
-    elif due and not status.holder:
-        yield from next_lines(due, base_command(options))
-
-
-def _phase_lines(status: Status) -> Iterator[Text]:
-    signs = shown_signs(SIGNS)
-    width = max((len(row.number) for row in status.phases), default=0)
-    for row in status.phases:
-        line = Text(f"  {signs[row.status]} ", style=STYLES[row.status])
-        line.append_text(styled(f"{row.number:<{width}}  {one_line(row.name, 60)}"))
-        line.append_text(styled(_details(row, signs), "dim"))
-        yield line
 
 
 def _details(row: PhaseRow, signs: Mapping[str, str]) -> str:

@@ -49,14 +49,23 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
     the run. If stdout is not a terminal, it prints lines; with --json, the records of the journal as in
     'gsd log --json', from the beginning of the process that works, or worked last.
     """
-    from .project import project_root
+    from .log import print_record
+    from .project import open_journal, project_root
 
     options = global_options_of(ctx)
     root = project_root(options)
     with background_output():
         if as_json:
             with suppress(KeyboardInterrupt):
-                _print_records(root)
+                with open_journal(root) as journal:
+                    opened = [record.seq for record in journal.events(kinds=["run.opened"])]
+                after = opened[-1] - 1 if opened else 0
+                while not getattr(data_output(), "is_gone", False):
+                    with open_journal(root) as journal:
+                        for record in journal.events(after):
+                            after = record.seq
+                            print_record(record)
+                    time.sleep(POLL_SECONDS)
             return
         hooks, settings = _viewer(loaded_plugins(ctx), options)
         ctx.exit(asyncio.run(_watch(root, options, hooks, settings, verbosity_of(given))))
@@ -188,18 +197,3 @@ class _Follower:
         reason = f"its process was killed; continue with: {self._command} resume"
         data = {"outcome": "interrupted", "reason": reason}
         return [Event(seq=self._seq, name="run.closed", at=state.last_at or now(), run=state.run, data=data)]
-
-
-def _print_records(root: Path) -> None:
-    from .log import print_record
-    from .project import open_journal
-
-    with open_journal(root) as journal:
-        opened = [record.seq for record in journal.events(kinds=["run.opened"])]
-    after = opened[-1] - 1 if opened else 0
-    while not getattr(data_output(), "is_gone", False):
-        with open_journal(root) as journal:
-            for record in journal.events(after):
-                after = record.seq
-                print_record(record)
-        time.sleep(POLL_SECONDS)

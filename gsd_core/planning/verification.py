@@ -62,8 +62,15 @@ def parse_verdict(text: str, *, path: str) -> Verdict:
     if head.flaws:
         # Two statuses, or two lists of gaps: which of them counts is not for us to guess.
         return Verdict(status="unknown", path=path, flaws=head.flaws)
+    if head.found:
+        stated = head.text("status")
+    else:
+        match = _BODY_STATUS.search(head.body)
+        stated = match[1] if match else ""
+    # Bodies have the same words in other forms, such as "Gaps found" or "✓ PASSED".
+    words = re.sub(r"[^a-z]+", "_", stated.lower()).strip("_")
     return Verdict(
-        status=_read_status(head),
+        status=_STATUSES.get(words, "unknown"),
         score=head.text("score"),
         verified=head.text("verified"),
         gaps=tuple(gap for item in as_maps(head.get("gaps")) if (gap := _read_gap(item))),
@@ -80,17 +87,6 @@ def read_verification(phase: PhaseView) -> str:
         return read_text(phase.project, phase.verdict.path)
     except PlanningError:
         return ""
-
-
-def _read_status(head: Frontmatter) -> VerdictStatus:
-    if head.found:
-        stated = head.text("status")
-    else:
-        match = _BODY_STATUS.search(head.body)
-        stated = match[1] if match else ""
-    # Bodies have the same words in other forms, such as "Gaps found" or "✓ PASSED".
-    words = re.sub(r"[^a-z]+", "_", stated.lower()).strip("_")
-    return _STATUSES.get(words, "unknown")
 
 
 def _read_gap(item: dict[str, Value]) -> Gap | None:
@@ -214,6 +210,8 @@ def render_verification(
         verified_again = "Yes — after gap closure"
     else:
         verified_again = f"Yes — the previous status was {previous.status}"
+    assumed = "\n".join(f"- {inline(one.test)} (expected: {inline(one.expected)})" for one in report.assumed)
+    findings = [(one.severity, one.text, one.where) for one in report.observations]
     parts = [
         f"# Phase {phase.number}: {title(phase.name)} Verification Report",
         f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}\n"
@@ -221,9 +219,9 @@ def render_verification(
         *_result_tables(phase, results),
         *_coverage_tables(phase, results, requirements, status),
         *_human_checks(report.human),
-        *_assumed_checks(report.assumed),
+        f"### Assumed\n\nA policy answered these checks; nobody looked.\n\n{assumed}" if assumed else "",
         *_gaps_summary(report),
-        *_observations(report),
+        "## Other Findings\n\n" + _table(("Severity", "Finding", "Where"), findings) if findings else "",
     ]
     return f"{render_frontmatter(head)}\n{document(parts)}"
 
@@ -415,12 +413,6 @@ def _human_checks(checks: Sequence[HumanCheck]) -> Iterator[str]:
         )
 
 
-def _assumed_checks(checks: Sequence[HumanCheck]) -> Iterator[str]:
-    if checks:
-        listed = "\n".join(f"- {inline(check.test)} (expected: {inline(check.expected)})" for check in checks)
-        yield f"### Assumed\n\nA policy answered these checks; nobody looked.\n\n{listed}"
-
-
 def _gaps_summary(report: GapReport) -> Iterator[str]:
     yield "## Gaps Summary"
     if not report.gaps and not report.failed_detectors:
@@ -430,9 +422,3 @@ def _gaps_summary(report: GapReport) -> Iterator[str]:
         yield f"{number}. **{title(gap.truth)}**\n   - Reason: {inline(gap.reason)}{missing}"
     for name in report.failed_detectors:
         yield paragraphs(f"The detector {name} failed, so this report is incomplete.")
-
-
-def _observations(report: GapReport) -> Iterator[str]:
-    if report.observations:
-        rows = [(one.severity, one.text, one.where) for one in report.observations]
-        yield "## Other Findings\n\n" + _table(("Severity", "Finding", "Where"), rows)
