@@ -90,7 +90,12 @@ class Project:
                 if backlog is not None and not self._seq and (begin := journal.last_seq() - backlog) > 0:
                     self._fold_until(journal, begin)
                 for record in journal.events(after=self._seq):
-                    found += self._take(record)
+                    state, history = self._folded(record)
+                    events = [redacted(event) for event in events_of(state, record)]
+                    # Together, so that a record that cannot be read is not counted as read.
+                    self._state, self._history, self._seq = state, history, record.seq
+                    self._spend(record)
+                    found += events
                     if time.monotonic() > latest:
                         break
         except JournalError:
@@ -179,14 +184,6 @@ class Project:
         if record.kind not in ACTIVITY:
             state = fold(state, [record])
         return state, fold_history(history, [record])
-
-    def _take(self, record: Record) -> Sequence[Event]:
-        state, history = self._folded(record)
-        events = [redacted(event) for event in events_of(state, record)]
-        # Together, so that a record that cannot be read is not counted as read.
-        self._state, self._history, self._seq = state, history, record.seq
-        self._spend(record)
-        return events
 
     def _spend(self, record: Record) -> None:
         for fact in typed([record], AgentClosed):

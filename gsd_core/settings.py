@@ -392,30 +392,21 @@ def toml_layer(path: Path, origin: str, *, inside: Path | None = None) -> Layer:
 
 def planning_layer(config: Mapping[str, Any]) -> Layer:
     """Return the values of our settings that GSD's own ``config.json`` contains."""
-    workflow, planning = _table(config, "workflow"), _table(config, "planning")
     depths = {"coarse": "quick", "fine": "comprehensive"}
     # Each with the names that GSD has given it. The first that is set wins, as in gsd-core.
-    sources: dict[str, Sequence[tuple[str, Any]]] = {
-        "depth": [
-            ("granularity", config.get("granularity")),
-            ("planning.granularity", planning.get("granularity")),
-            ("depth", config.get("depth")),
-        ],
-        "profile": [("model_profile", config.get("model_profile"))],
-        "skip_verify": [
-            ("workflow.verifier", workflow.get("verifier")),
-            ("verifier", config.get("verifier")),
-        ],
-        "skip_discuss": [("workflow.skip_discuss", workflow.get("skip_discuss"))],
-        "commit_docs": [
-            ("commit_docs", config.get("commit_docs")),
-            ("planning.commit_docs", planning.get("commit_docs")),
-        ],
+    sources: dict[str, Sequence[str]] = {
+        "depth": ("granularity", "planning.granularity", "depth"),
+        "profile": ("model_profile",),
+        "skip_verify": ("workflow.verifier", "verifier"),
+        "skip_discuss": ("workflow.skip_discuss",),
+        "commit_docs": ("commit_docs", "planning.commit_docs"),
     }
     run: dict[str, Any] = {}
     names: dict[str, str] = {}
     for setting_name, places in sources.items():
-        for name, value in places:
+        for name in places:
+            section, _, key = name.rpartition(".")
+            value = (_table(config, section) if section else config).get(key)
             if value is not None:
                 run[setting_name], names[f"run.{setting_name}"] = value, name
                 break
@@ -857,14 +848,8 @@ def _is_harmless(field: attrs.Attribute[Any], section: str, value: Any, own: Seq
         return bool(harmless)
     default: Any = field.default
     otherwise = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
-    raw = next(
-        (
-            layer.sections[section][field.name]
-            for layer in own
-            if field.name in layer.sections.get(section, {})
-        ),
-        None,
-    )
+    values = (layer.sections.get(section, {}).get(field.name) for layer in own)
+    raw = next((value for value in values if value is not None), None)
     converter, kind = _converter(), field.type or Any
     try:
         converted = converter.structure(value, kind)

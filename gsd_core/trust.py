@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import secrets
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ import attrs
 from gsd_core.machine.facts import RunOpened
 
 from .errors import ConfigError
+from .files import write_below
 from .journal.store import Journal
 from .processes import boot_id
 from .serializer import Serializer
@@ -224,16 +224,8 @@ def _refuse_inside(folder: Path, root: Path) -> None:
 def _write(path: Path, data: dict[str, Any]) -> None:
     """Replace a file of the user's own folder as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".trust-")  # with mode 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps(data, indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    text = json.dumps(data, indent=2) + "\n"
+    write_below(path.parent, path.name, text.encode(), mode=0o600)
 
 
 def labels(wants: Collection[Want]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from gsd_core.codec import unstructure
 from gsd_core.errors import Conflict, NotFound, UserError
 from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
 from gsd_core.views.status import find_question, open_questions
@@ -34,7 +35,6 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     Choose an option by its number or label, or use your own words. If the question allows several options,
     separate them with commas. An answer that no run has used yet can be replaced.
     """
-    from gsd_core.codec import unstructure
     from gsd_core.journal.inbox import put
     from gsd_core.processes import refuse_agents
 

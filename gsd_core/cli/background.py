@@ -12,19 +12,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from gsd_core.errors import ConfigError, GsdError, PluginError, UserError
 from gsd_core.hookspecs import gsd_session_host
 from gsd_core.model.session import Session, SessionHost, SessionRequest
+from gsd_core.processes import refuse_agents
+from gsd_core.settings import RunSettings, settings_of
 
+from .commands import with_global_options
+from .global_options import GlobalOptions, global_options_of
 from .output import print_json, print_line
+from .plugin_loading import Loaded, bound_settings, loaded_plugins
 
 if TYPE_CHECKING:
-    import click
-
     from gsd_core.plugins.calling import Hooks
 
-    from .global_options import GlobalOptions
-    from .plugin_loading import Loaded
     from .project import ProjectState
 
 FLAG = "--bg"
@@ -45,8 +48,6 @@ def start_session(
 
     *not_yet*: why it would be refused now; then it is only started if another session will change that.
     """
-    from gsd_core.processes import refuse_agents
-
     refuse_agents("start a session")
     plugin, host = _pick_host(hooks, names)
     arguments = _without_flag(options.arguments)
@@ -92,8 +93,6 @@ def session_hosts(loaded: Loaded) -> dict[str, SessionHost]:
     The first one gets new sessions; the others may have some that were started when the setting was another.
     The settings have to be bound.
     """
-    from gsd_core.settings import RunSettings, settings_of
-
     found: dict[str, SessionHost] = {}
     for name in dict.fromkeys((*settings_of(RunSettings).session_host, BUILT_IN_HOST)):
         outcome = asyncio.run(loaded.hooks.pick(gsd_session_host, (name,), object))
@@ -104,10 +103,6 @@ def session_hosts(loaded: Loaded) -> dict[str, SessionHost]:
 
 def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
     """Ask *session* to stop; return the name of the plugin that runs it, too."""
-    from gsd_core.settings import RunSettings, settings_of
-
-    from .plugin_loading import bound_settings
-
     with bound_settings(loaded):
         for plugin, host in session_hosts(loaded).items():
             if any(one.id == session for one in host.list()):
@@ -119,10 +114,6 @@ def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
 
 def after_answer(ctx: click.Context, project: ProjectState) -> str:
     """Return what happens with an answer that is stored: who uses it, or which command continues the run."""
-    from .commands import with_global_options
-    from .global_options import global_options_of
-    from .plugin_loading import bound_settings, loaded_plugins
-
     if project.holder:
         return f"the active run (pid {project.holder.pid}) will use it"
     # The answer is stored, so nothing that is wrong with plugins or sessions is an error here.

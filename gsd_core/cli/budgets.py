@@ -8,12 +8,14 @@ from pathlib import Path
 import attrs
 
 from gsd_core.errors import ConfigError
+from gsd_core.machine.history import phase_of
 from gsd_core.machine.ledger import Call, total_of
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.usage import Unit
 from gsd_core.planning.survey import read_planning
 from gsd_core.run.spending import paid_calls
 from gsd_core.settings import RunSettings, Settings
+from gsd_core.views.amounts import counted
 
 from .options import SettingsClasses
 from .output import warn
@@ -56,9 +58,6 @@ def check_limits(classes: SettingsClasses, settings: Settings, reports: Collecti
 
 def without_limit(root: Path) -> str:
     """Return what to know about a run without a limit: what phases have cost here, if any did."""
-    from gsd_core.machine.history import phase_of
-    from gsd_core.views.amounts import counted
-
     calls: list[Call] = []
     rest = 0
     if root.is_dir():

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from gsd_core.errors import GsdError
 from gsd_core.sanitize import safe_text
 
-from .global_options import global_options_of, gsd_command
-
-if TYPE_CHECKING:
-    from .global_options import GlobalOptions
+from .global_options import GlobalOptions, global_options_of, gsd_command
 
 PRIVATE = {"git identity": "known", "git hooks": "some"}
 """What checks found that a report need not say of its author, and what it says instead."""
@@ -45,7 +42,6 @@ def command(ctx: click.Context, records: int) -> None:
 
 
 def _lines(options: GlobalOptions, root: Path, records: int) -> Iterator[str]:
-    from collections import deque
 
     from gsd_core.views.story import Narrator, log_line
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .app import VARIABLE, gsd
 from .global_options import gsd_command
 
 
@@ -19,8 +20,6 @@ def command(_: click.Context, shell: str) -> None:
     In fish, run this once: gsd completion fish > ~/.config/fish/completions/gsd.fish
     """
     from click.shell_completion import get_completion_class
-
-    from .app import VARIABLE, gsd
 
     kind = get_completion_class(shell)
     assert kind is not None, shell

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gsd_core.errors import ConfigError, ProjectError
 
 from .commands import base_command
-from .global_options import global_options_of, gsd_command
+from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import print_line, wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .global_options import GlobalOptions
 
 IDEA = "greeter.md"
 

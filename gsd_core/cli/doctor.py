@@ -49,7 +49,21 @@ def command(ctx: click.Context, fix: bool, as_json: bool) -> int:
     if as_json:
         print_json(diagnosis_json(checks, str(root), fixed))
     else:
-        _show(checks, fixed)
+        signs = shown_signs(SIGNS)
+        for line in fixed:
+            print_line(styled(line, "green"))
+        section = ""
+        for check in checks:
+            if check.section != section:
+                section = check.section
+                print_line(styled(section, "bold"))
+            sign = styled(f"  {signs[check.state]} ", STYLES[check.state])
+            print_line(sign.append_text(styled(f"{check.name}: {check.found}")))
+            if check.fix:
+                print_line(styled(f"      {check.fix}", "dim"))
+        counts = {state: sum(check.state == state for check in checks) for state in ("problem", "warning")}
+        listed = ", ".join(counted(number, state) for state, number in counts.items() if number)
+        print_line(styled(listed or "no problems", "bold"))
     return ExitCode.FAILED if overall_state(checks) == "problem" else ExitCode.OK
 
 
@@ -177,21 +191,3 @@ def _fix(root: Path, fixed: list[str]) -> Sequence[Check]:
     refuse_agents("remove leftovers")
     fixed += [f"removed {path}" for path in remove_leftovers(root, data_directory(root))]
     return ()
-
-
-def _show(checks: list[Check], fixed: list[str]) -> None:
-    signs = shown_signs(SIGNS)
-    for line in fixed:
-        print_line(styled(line, "green"))
-    section = ""
-    for check in checks:
-        if check.section != section:
-            section = check.section
-            print_line(styled(section, "bold"))
-        sign = styled(f"  {signs[check.state]} ", STYLES[check.state])
-        print_line(sign.append_text(styled(f"{check.name}: {check.found}")))
-        if check.fix:
-            print_line(styled(f"      {check.fix}", "dim"))
-    counts = {state: sum(check.state == state for check in checks) for state in ("problem", "warning")}
-    listed = ", ".join(counted(number, state) for state, number in counts.items() if number)
-    print_line(styled(listed or "no problems", "bold"))

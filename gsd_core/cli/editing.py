@@ -14,21 +14,28 @@ import shlex
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import attrs
 import click
 
 from gsd_core.errors import JournalError, Locked, ProjectError
+from gsd_core.files import read_below, write_below
+from gsd_core.git import Git
+from gsd_core.journal.inbox import put
+from gsd_core.journal.lock import ProjectLock
+from gsd_core.journal.schema import check_version
+from gsd_core.planning.config import read_config
+from gsd_core.planning.edits import Edit
+from gsd_core.run.edits import StoredEdit, do_edit, finish_edit, forget, stored_edit
+from gsd_core.run.recovery import remove_remains
+from gsd_core.views.next import Next
 
 from .commands import with_global_options
 from .global_options import GlobalOptions
 from .output import print_json, print_line, warn
-
-if TYPE_CHECKING:
-    from gsd_core.planning.edits import Edit
-    from gsd_core.run.edits import StoredEdit
-    from gsd_core.views.next import Next
+from .project import core_folder, holder_of, journal_path, open_journal
+from .project_settings import run_settings
 
 REQUEST = "request.json"
 """What a command has asked the active run for, until it has said so."""
@@ -50,12 +57,6 @@ class Editor:
 
     def carry_out(self, plan: Callable[[], Edit], *, commit: bool = True) -> StoredEdit:
         """Carry out what *plan* returns, once, and return it with its commit."""
-        from gsd_core.git import Git
-        from gsd_core.planning.config import read_config
-        from gsd_core.run.edits import do_edit
-
-        from .project_settings import run_settings
-
         if self.finished:
             warn(["an earlier try was interrupted, and is finished now"])
             return self.finished
@@ -77,13 +78,6 @@ def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
     Leave the block when the user has been told the result. Raises ``Locked``, ``ProjectError`` and
     ``PlanningError``.
     """
-    from gsd_core.git import Git
-    from gsd_core.journal.lock import ProjectLock
-    from gsd_core.run.edits import forget
-    from gsd_core.run.recovery import remove_remains
-
-    from .project import core_folder, open_journal
-
     directory = core_folder(root)
     if directory is None:
         raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
@@ -101,9 +95,6 @@ def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
 
 def _asked_before(root: Path, directory: Path, command: tuple[str, ...]) -> int:
     """Return the request that *command* has made of a run, if none has taken it; end here if one has."""
-
-    from .project import open_journal
-
     if not (key := _request_of(directory, command)):
         return 0
     with open_journal(root, writable=True) as journal:
@@ -117,8 +108,6 @@ def _asked_before(root: Path, directory: Path, command: tuple[str, ...]) -> int:
 
 def _request_of(directory: Path, command: tuple[str, ...]) -> str:
     """Return the key with which *command* has asked a run, and has not said so."""
-    from gsd_core.files import read_below
-
     with suppress(OSError, ValueError):
         stored = json.loads(read_below(directory, REQUEST))
         return str(stored["key"]) if stored["command"] == list(command) else ""
@@ -127,10 +116,6 @@ def _request_of(directory: Path, command: tuple[str, ...]) -> str:
 
 def _finish_first(root: Path, directory: Path, command: tuple[str, ...]) -> StoredEdit | None:
     """Finish what is stored; return it if *command* had asked for it, else say so."""
-    from gsd_core.run.edits import finish_edit, forget
-
-    from .project import open_journal
-
     stored = asyncio.run(finish_edit(root, directory))
     if stored is None or (command and stored.command == command):
         return stored
@@ -144,8 +129,6 @@ def _finish_first(root: Path, directory: Path, command: tuple[str, ...]) -> Stor
 
 def finish_interrupted(options: GlobalOptions) -> None:
     """Finish what an earlier command has left undone, unless a process is active in the project."""
-    from .project import core_folder
-
     root = options.directory.resolve()
     if root.is_dir() and (directory := core_folder(root)) and (directory / "edit.json").exists():
         with suppress(Locked), editing(root, ()):
@@ -158,12 +141,6 @@ def interrupted(root: Path, gsd: str) -> Next | None:
     It comes before anything else: the files may be half changed. Before that comes a journal of a newer gsd,
     with which no command of this one can continue.
     """
-    from gsd_core.journal.schema import check_version
-    from gsd_core.run.edits import stored_edit
-    from gsd_core.views.next import Next
-
-    from .project import core_folder, holder_of, journal_path
-
     directory = core_folder(root)
     if directory is None or holder_of(root):
         return None
@@ -192,11 +169,6 @@ def ask_run(
 
     While an agent works, a change in ``.planning`` could be taken for the agent's own.
     """
-    from gsd_core.files import write_below
-    from gsd_core.journal.inbox import put
-
-    from .project import holder_of, journal_path
-
     holder, path = holder_of(root), journal_path(root)
     if holder is None or not path.exists():
         raise

@@ -87,15 +87,12 @@ def check_file_system(root: Path) -> Iterator[Check]:
         yield Check("project", "file system", "skipped", f"{kind}; no repository here")
         return
     able = try_out(folder)
-    missing = [
-        name
-        for name, works in (
-            ("locks (flock)", able.locks),
-            ("exclusive creation (O_EXCL)", able.exclusive),
-            ("symlinks", able.symlinks),
-        )
-        if not works
-    ]
+    able_to = {
+        "locks (flock)": able.locks,
+        "exclusive creation (O_EXCL)": able.exclusive,
+        "symlinks": able.symlinks,
+    }
+    missing = [name for name, works in able_to.items() if not works]
     case = "" if able.case_sensitive else ", does not distinguish upper and lower case"
     ignores = Command(root=root)("config", "--get", "--type=bool", "--default=false", "core.ignoreCase")
     state: CheckState = "warning"

@@ -48,9 +48,20 @@ def report_failure(
             failure = _Failure(kind="UsageError", code=ExitCode.USAGE, message=about)
         case _:
             failure = _failure_of(error, options)
-            _write(failure)
+            from .output import print_labeled  # loads rich, which a command that succeeds may not need
+
+            for name, text in (("error", failure.message), ("cause", failure.cause), ("hint", failure.hint)):
+                if text:
+                    # Without anybody to tell, the exit code still says it.
+                    with suppress(OSError):
+                        print_labeled(name, safe_text(text))
     if as_json:
-        _write_json(failure)
+        texts = {"message": failure.message, "cause": failure.cause, "hint": failure.hint}
+        fields = {"kind": failure.kind} | {name: safe_text(text) for name, text in texts.items()}
+        # The error may be that stdout cannot be written to.
+        with suppress(OSError):
+            line = json.dumps({"schema_version": SCHEMA_VERSION, "error": fields, "exit": failure.code})
+            click.echo(line, file=data_output())
     return failure.code
 
 
@@ -79,7 +90,13 @@ def _failure_of(error: BaseException, options: GlobalOptions) -> _Failure:
                 hint="run without that plugin: -p no:NAME (see gsd plugins)",
             )
         case click.ClickException():
-            return _failure_of_usage(error)
+            # click writes the choices of an argument on several lines.
+            message = " ".join(error.format_message().split())
+            if not isinstance(error, click.UsageError):
+                return _Failure(kind=type(error).__name__, code=ExitCode.USAGE, message=message)
+            hint = f"{error.ctx.command_path if error.ctx else 'gsd'} --help"
+            # Its subclasses are click's business.
+            return _Failure(kind="UsageError", code=ExitCode.USAGE, message=message, hint=hint)
         case OSError() | MemoryError() | RuntimeError() if trouble := _machine_error(error):
             return _failure_of(trouble, options)
         case GsdError():
@@ -97,16 +114,6 @@ def _failure_of(error: BaseException, options: GlobalOptions) -> _Failure:
             )
 
 
-def _failure_of_usage(error: click.ClickException) -> _Failure:
-    # click writes the choices of an argument on several lines.
-    message = " ".join(error.format_message().split())
-    if not isinstance(error, click.UsageError):
-        return _Failure(kind=type(error).__name__, code=ExitCode.USAGE, message=message)
-    hint = f"{error.ctx.command_path if error.ctx else 'gsd'} --help"
-    # Its subclasses are click's business.
-    return _Failure(kind="UsageError", code=ExitCode.USAGE, message=message, hint=hint)
-
-
 def _machine_error(error: BaseException) -> MachineError | None:
     """Return what the machine refused; if it was our output, say so, because its errors name no path."""
     try:
@@ -117,25 +124,6 @@ def _machine_error(error: BaseException) -> MachineError | None:
             hint = "send it somewhere else, or free some space there"
             return MachineError(f"cannot write to standard output: {error.strerror}", hint=hint)
     return machine_error(error)
-
-
-def _write(failure: _Failure) -> None:
-    from .output import print_labeled  # loads rich, which a command that succeeds may not need
-
-    for name, text in (("error", failure.message), ("cause", failure.cause), ("hint", failure.hint)):
-        if text:
-            # Without anybody to tell, the exit code still says it.
-            with suppress(OSError):
-                print_labeled(name, safe_text(text))
-
-
-def _write_json(failure: _Failure) -> None:
-    texts = {"message": failure.message, "cause": failure.cause, "hint": failure.hint}
-    about = {"kind": failure.kind} | {name: safe_text(text) for name, text in texts.items()}
-    # The error may be that stdout cannot be written to.
-    with suppress(OSError):
-        line = json.dumps({"schema_version": SCHEMA_VERSION, "error": about, "exit": failure.code})
-        click.echo(line, file=data_output())
 
 
 def _cause(error: GsdError) -> str:

@@ -120,10 +120,6 @@ def _situation(ctx: click.Context, options: GlobalOptions) -> tuple[list[str], l
             Choice(text="Continue with the step that is due", arguments=("run",)),
             Choice(text="Start the next milestone with an idea", asks=True),
         ]
-    return _without_project(ctx, root)
-
-
-def _without_project(ctx: click.Context, root: Path) -> tuple[list[str], list[Choice]]:
     demo = Choice(text="Try gsd without an account: a demo in a new folder", arguments=("demo",))
     said = [f"There is no project in {one_line(str(root), MAX_LINE)!r} yet."]
     if problem := _why_no_agent(ctx, root):

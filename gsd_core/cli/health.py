@@ -15,7 +15,7 @@ import click
 from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options_of, gsd_command
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
@@ -63,7 +63,19 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     if as_json:
         print_json(_json(issues, done))
     else:
-        _show(issues, options)
+        print_line(styled(overall_status(issues), "bold"))
+        for issue in issues:
+            # Many messages begin with the path already.
+            location = (
+                f"{issue.path}:{issue.line}" if issue.line and issue.path not in issue.message else issue.path
+            )
+            text = issue.message if issue.message.startswith(issue.path) else f"{location}: {issue.message}"
+            note = " (--repair)" if issue.repairable else ""
+            print_line(
+                styled(f"  {issue.code} {safe_text(text, multiline=False)}{note}", STYLES[issue.severity])
+            )
+            fix = with_global_options(safe_text(issue.fix, multiline=False), options)
+            print_line(styled(f"       {fix}", "dim"))
     return 1 if overall_status(issues) == "broken" else 0
 
 
@@ -151,21 +163,3 @@ def _json(issues: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> d
             for repair, applied in done
         ],
     }
-
-
-def _show(issues: tuple[HealthIssue, ...], options: GlobalOptions) -> None:
-    from gsd_core.planning.health import overall_status
-
-    print_line(styled(overall_status(issues), "bold"))
-    for issue in issues:
-        # Many messages begin with the path already.
-        location = (
-            f"{issue.path}:{issue.line}" if issue.line and issue.path not in issue.message else issue.path
-        )
-        text = issue.message if issue.message.startswith(issue.path) else f"{location}: {issue.message}"
-        repair = " (--repair)" if issue.repairable else ""
-        print_line(
-            styled(f"  {issue.code} {safe_text(text, multiline=False)}{repair}", STYLES[issue.severity])
-        )
-        fix = with_global_options(safe_text(issue.fix, multiline=False), options)
-        print_line(styled(f"       {fix}", "dim"))

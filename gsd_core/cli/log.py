@@ -273,7 +273,13 @@ class _Printer:
         """Print *entry*."""
         at = entry.at.astimezone()
         if at.date() != self._day or entry.run != self._run:
-            self._title(f"{at:%A, %d %B %Y}" if at.date() != self._day else "", entry)
+            if not self.is_unused:
+                self._print(Text())
+            day = f"{at:%A, %d %B %Y}" if at.date() != self._day else ""
+            name = entry.text if entry.heading and not entry.step else f"run {entry.run}"
+            title = ", ".join(filter(None, [one_line(day, 60), one_line(name, MAX_TEXT)]))
+            self._wrapped(Text(), styled(title, "bold underline"))
+            self._day, self._run, self._step = at.date(), entry.run, ""
         if entry.step != self._step or (entry.heading and entry.step):
             self._step_title(entry)
         if entry.heading:
@@ -288,15 +294,6 @@ class _Printer:
         self._wrapped(lead, styled(one_line(entry.text, MAX_TEXT), style))
         for detail in entry.details:
             self._wrapped(Text(" " * lead.cell_len), styled(one_line(detail, MAX_TEXT), "dim"))
-
-    def _title(self, day: str, entry: Entry) -> None:
-        name = entry.text if entry.heading and not entry.step else f"run {entry.run}"
-        first = self._day is None
-        self._day, self._run, self._step = entry.at.astimezone().date(), entry.run, ""
-        if not first:
-            self._print(Text())
-        title = ", ".join(filter(None, [one_line(day, 60), one_line(name, MAX_TEXT)]))
-        self._wrapped(Text(), styled(title, "bold underline"))
 
     def _step_title(self, entry: Entry) -> None:
         from gsd_core.views.story import step_words

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from gsd_core.errors import UserError
+from gsd_core.errors import ProjectError, UserError
+from gsd_core.planning.model import Planning
 
+from .global_options import GlobalOptions
 from .help import Group, examples
 from .run import start, step_command
-
-if TYPE_CHECKING:
-    from gsd_core.planning.model import Planning
-
-    from .global_options import GlobalOptions
 
 
 @click.group(
@@ -64,7 +61,6 @@ for subcommand in (audit, complete):
 
 def _planning(options: GlobalOptions) -> Planning:
     """Return the planning files; raise ``ProjectError`` if no milestone is in progress."""
-    from gsd_core.errors import ProjectError
     from gsd_core.planning.survey import read_planning
 
     from .project import planned_root

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 from rich.text import Text
 
 from gsd_core.sanitize import one_line
 
 from .commands import base_command
-from .editing import interrupted
 from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
@@ -37,6 +37,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     from gsd_core.planning.survey import flaws
     from gsd_core.views.next import next_json
 
+    from .editing import interrupted
     from .project import load, notes_of, planned_root
 
     options = global_options_of(ctx)
@@ -75,13 +76,13 @@ def find_next(
 
 def next_in(current: Current, project: ProjectState, gsd: str, workstream: str = "") -> Next:
     """Return what is due in the *current* project."""
-    if first := interrupted(project.root, gsd):
-        return first
-    import attrs
-
     from gsd_core.planning.workstreams import resume_command
     from gsd_core.views.next import next_of
 
+    from .editing import interrupted
+
+    if first := interrupted(project.root, gsd):
+        return first
     found = next_of(
         current.state,
         current.planning,

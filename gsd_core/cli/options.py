@@ -20,7 +20,6 @@ from gsd_core.model.ids import normal_phase, phase_order
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.settings import COMMAND_LINE, CORE_SECTIONS, Layer, RunSettings, Settings
 
-from .editing import finish_interrupted
 from .global_options import GlobalOptions, global_options, global_options_of
 from .help import Command
 from .plugin_loading import Loaded, loaded_plugins
@@ -43,6 +42,8 @@ class StartCommand(Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, after what an earlier one has left undone."""
+        from .editing import finish_interrupted
+
         if not ctx.params.get("dry_run"):
             finish_interrupted(global_options_of(ctx))
         return super().invoke(ctx)
@@ -151,22 +152,22 @@ def _option(section: str, attribute: attrs.Attribute[Any]) -> click.Option:
     names = [metadata["flag"], _parameter_name(section, attribute)]
     if short := metadata.get("short"):
         names.insert(0, short)
+    text: str = attribute.metadata.get("help", "")
+    default: Any = attribute.default
+    if isinstance(default, tuple):
+        default = ", ".join(map(str, cast("tuple[object, ...]", default)))
     # click must not fill in a default, because a flag that was not given must not override anything.
-    more: dict[str, Any] = {"help": _help(attribute), "expose_value": True, "default": None}
+    more: dict[str, Any] = {
+        "help": f"{text} (default: {default})" if isinstance(default, str) and default else text,
+        "expose_value": True,
+        "default": None,
+    }
     if kind is bool:
         return click.Option(names, is_flag=True, **more)
     if get_origin(kind) is Literal:
         return click.Option(names, type=click.Choice([str(value) for value in get_args(kind)]), **more)
     metavar = _METAVARS.get(attribute.name, attribute.name.upper().replace("MAX_", ""))
     return click.Option(names, multiple=get_origin(kind) is tuple, metavar=metavar, **more)
-
-
-def _help(attribute: attrs.Attribute[Any]) -> str:
-    text: str = attribute.metadata.get("help", "")
-    default: Any = attribute.default
-    if isinstance(default, tuple):
-        default = ", ".join(map(str, cast("tuple[object, ...]", default)))
-    return f"{text} (default: {default})" if isinstance(default, str) and default else text
 
 
 def lifecycle_options(run: RunSettings, known: Sequence[str]) -> Options:

@@ -53,7 +53,15 @@ def command(ctx: click.Context, as_json: bool) -> None:
         return
     warn([reason for _, reason in failures])
     for plugin, shown in panels:
-        _show(plugin, shown)
+        print_line(styled(f"{shown['title']} ({plugin})", "bold"))
+        if shown["text"]:
+            print_line(shown["text"])
+        for name, value in shown["figures"].items():
+            print_line(f"{name}: {value}")
+        if shown["rows"]:
+            cells = [tuple(one_line(cell, MAX_CELL) for cell in row) for row in shown["rows"]]
+            print_table(tuple(shown["columns"]), cells, {})
+        print_line("")
     if not panels:
         print_line("no plugin has anything to show")
 
@@ -79,15 +87,3 @@ def _safe(panel: Panel) -> Mapping[str, Any]:
 
 def _line(text: object) -> str:
     return safe_text(str(text), multiline=False)
-
-
-def _show(plugin: str, panel: Mapping[str, Any]) -> None:
-    print_line(styled(f"{panel['title']} ({plugin})", "bold"))
-    if panel["text"]:
-        print_line(panel["text"])
-    for name, value in panel["figures"].items():
-        print_line(f"{name}: {value}")
-    if panel["rows"]:
-        cells = [tuple(one_line(cell, MAX_CELL) for cell in row) for row in panel["rows"]]
-        print_table(tuple(panel["columns"]), cells, {})
-    print_line("")

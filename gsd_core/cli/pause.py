@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,15 +13,15 @@ import click
 
 from gsd_core.errors import ProjectError
 from gsd_core.machine.facts import TaskCommitted
+from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
+from .next import find_next
 from .output import json_flag, print_json, print_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gsd_core.journal.lock import Owner
     from gsd_core.planning.handoff import Pause
 
@@ -107,10 +108,8 @@ def _say_what_is_waited_for(project: ProjectState, holder: Owner, options: Globa
 
 def _pause(ctx: click.Context, options: GlobalOptions, root: Path, notes: str) -> Pause:
     from gsd_core.git import Git
-    from gsd_core.model.ids import EXECUTE, StepId
     from gsd_core.planning.handoff import Pause, TaskState, read_handoff
 
-    from .next import find_next
     from .project import load, now, open_journal
 
     # Whoever reads this does so later and from anywhere: this process is not running then.

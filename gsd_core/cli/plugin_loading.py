@@ -17,7 +17,7 @@ from gsd_core.plugins.calling import Collected, Hooks
 from gsd_core.plugins.discovery import Choice
 from gsd_core.plugins.loading import PluginInfo, Registry, build_manager, load, settings_failures
 from gsd_core.plugins.validation import nearest
-from gsd_core.sanitize import safe_text
+from gsd_core.sanitize import register_secrets, safe_text
 from gsd_core.settings import (
     Layer,
     PluginSettings,
@@ -181,7 +181,6 @@ def resolved(loaded: Loaded, layers: Sequence[Layer]) -> Settings:
     They may have sections of plugins that are found but not loaded, or that are known and not installed.
     """
     from gsd_core.plugins.index import known_plugins
-    from gsd_core.sanitize import register_secrets
 
     from .options import classes_of
 

@@ -11,19 +11,23 @@ import attrs
 import click
 from rich.text import Text
 
+from gsd_core import hookspecs
 from gsd_core.errors import ConfigError, GsdError
-from gsd_core.plugins.loading import PluginInfo
+from gsd_core.git import data_directory
+from gsd_core.hook_markers import mode_of, stability_of
+from gsd_core.plugins.index import packages_by_name
+from gsd_core.plugins.loading import PluginInfo, collect_settings
+from gsd_core.plugins.validation import SETTINGS_OF_HOOKS, nearest
 from gsd_core.sanitize import one_line, safe_text
+from gsd_core.settings import RunSettings, Settings
 
+from .commands import COMMANDS
 from .global_options import GlobalOptions, global_options, global_options_of, gsd_command
 from .help import Command, Group, examples
 from .output import json_flag, print_json, print_line, print_table, styled
 from .plugin_packages import install, list_known, outdated, uninstall
 
 if TYPE_CHECKING:
-    from gsd_core.settings import RunSettings, Settings
-    from gsd_core.testing.check import RuleResult, Target
-
     from .plugin_loading import Loaded
 
 Failures: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
@@ -121,8 +125,6 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
     """
     from gsd_core.testing.check import SCHEMA_VERSION, check_plugin, find_target
 
-    from .commands import COMMANDS
-
     files = (folder / f"{target}.py" for folder in global_options_of(ctx).plugin_dirs)
     found = find_target(next((str(file) for file in files if file.is_file()), target))
     results = check_plugin(found, commands=COMMANDS, run_agent=run_agent)
@@ -140,7 +142,27 @@ def check(ctx: click.Context, target: str, run_agent: bool, as_json: bool) -> No
         about = {"plugin": found.name, "kind": found.kind, "ok": not broken, "rules": rules}
         print_json({"schema_version": SCHEMA_VERSION, **about})
     else:
-        _print_check_table(found, results)
+        rows = [
+            (
+                styled(result.rule.id, "bold"),
+                result.status,
+                f"{result.rule.what} ({result.reason})" if result.reason else result.rule.what,
+            )
+            for result in results
+        ]
+        print_table(("rule", "result", "meaning"), rows, RULE_STYLES)
+        for result in results:
+            if result.status == "broken":
+                print_line()
+                print_line(f"{result.rule.id}: {result.rule.what}")
+                for problem in result.problems:
+                    print_line(f"  - {problem}")
+                print_line(f"  why: {result.rule.why}")
+                print_line(f"  fix: {result.rule.fix}")
+        counts = {status: sum(result.status == status for result in results) for status in RULE_STYLES}
+        summary = f"{counts['holds']} rules hold, {counts['broken']} broken, {counts['skipped']} skipped"
+        print_line()
+        print_line(f"{found.name} ({found.kind}): {summary}")
     ctx.exit(int(broken))
 
 
@@ -152,9 +174,6 @@ def info_command(ctx: click.Context, name: str, as_json: bool) -> None:
     Where it comes from, its hooks and how they are called, what it contributes, its settings with where their
     values come from, and how to turn it off. A plugin of the project is imported only if it is trusted.
     """
-    from gsd_core.plugins.index import packages_by_name
-    from gsd_core.plugins.validation import nearest
-
     from .plugin_loading import loaded_plugins
     from .project_settings import settings_that_count
 
@@ -213,8 +232,6 @@ def _load_infos(ctx: click.Context) -> list[PluginInfo]:
 
 def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
     """Return the plugins, with a note for those whose hook is called only if a setting lists them."""
-    from gsd_core.settings import RunSettings
-
     from .project_settings import settings_without_run
 
     try:
@@ -231,7 +248,6 @@ def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
 
 
 def _unlisted(info: PluginInfo, run: RunSettings) -> Iterator[str]:
-    from gsd_core.plugins.validation import SETTINGS_OF_HOOKS
 
     for hook, setting in SETTINGS_OF_HOOKS.items():
         listed: Sequence[str] = getattr(run, setting)
@@ -244,8 +260,6 @@ def _unlisted(info: PluginInfo, run: RunSettings) -> Iterator[str]:
 
 def _last_failures(options: GlobalOptions) -> Failures:
     """Return what failed in the project's last run, by plugin; nothing without a project or a journal."""
-    from gsd_core.git import data_directory
-
     failures: dict[str, list[tuple[str, str]]] = {}
     root = options.directory.resolve()
     try:
@@ -277,9 +291,6 @@ def _info_data(info: PluginInfo, failures: Sequence[tuple[str, str]]) -> dict[st
 
 def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) -> dict[str, object]:
     """Return what an active plugin adds, and how to turn a plugin off or on."""
-    from gsd_core import hookspecs
-    from gsd_core.hook_markers import mode_of, stability_of
-    from gsd_core.plugins.validation import SETTINGS_OF_HOOKS
     from gsd_core.run.step_types import collect_step_types
     from gsd_core.testing.new import KINDS
 
@@ -323,7 +334,6 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
 
 
 def _settings_data(loaded: Loaded, info: PluginInfo, settings: Settings | None) -> Iterator[dict[str, Any]]:
-    from gsd_core.plugins.loading import collect_settings
 
     from .settings import shown_values
     from .settings_file import known_settings
@@ -355,27 +365,3 @@ def _info_cells(info: PluginInfo) -> list[str | Text]:
         version,
         hooks,
     ]
-
-
-def _print_check_table(target: Target, results: Sequence[RuleResult]) -> None:
-    rows = [
-        (
-            styled(result.rule.id, "bold"),
-            result.status,
-            f"{result.rule.what} ({result.reason})" if result.reason else result.rule.what,
-        )
-        for result in results
-    ]
-    print_table(("rule", "result", "meaning"), rows, RULE_STYLES)
-    for result in results:
-        if result.status == "broken":
-            print_line()
-            print_line(f"{result.rule.id}: {result.rule.what}")
-            for problem in result.problems:
-                print_line(f"  - {problem}")
-            print_line(f"  why: {result.rule.why}")
-            print_line(f"  fix: {result.rule.fix}")
-    counts = {status: sum(result.status == status for result in results) for status in RULE_STYLES}
-    summary = f"{counts['holds']} rules hold, {counts['broken']} broken, {counts['skipped']} skipped"
-    print_line()
-    print_line(f"{target.name} ({target.kind}): {summary}")

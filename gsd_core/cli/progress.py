@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
-from rich.text import Text
 
 from gsd_core.sanitize import one_line
 
 from .commands import base_command
 from .global_options import global_options_of, gsd_command
+from .next import find_next, next_lines
 from .output import counted, json_flag, print_json, print_line, styled, warn
 from .workstream import choose_workstream, workstream_option
-
-if TYPE_CHECKING:
-    from gsd_core.views.progress import ProjectProgress
 
 SHOWN = 5
 
@@ -34,7 +29,6 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     from gsd_core.planning.todos import pending_todos
     from gsd_core.views.progress import PROGRESS, progress_of
 
-    from .next import find_next
     from .project import load, notes_of, planned_root
 
     options = global_options_of(ctx)
@@ -48,27 +42,21 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     if as_json:
         print_json(PROGRESS.dump(found))
         return
-    for line in _lines(found, base_command(options)):
-        print_line(line)
-
-
-def _lines(found: ProjectProgress, gsd: str) -> Iterator[str | Text]:
-    from .next import next_lines
-
     milestone = f", {found.survey.current}" if found.survey.current else ""
-    yield styled(f"{one_line(found.name, 80) or 'project'}{milestone}", "bold")
-    yield f"  {found.measure}"
+    print_line(styled(f"{one_line(found.name, 80) or 'project'}{milestone}", "bold"))
+    print_line(f"  {found.measure}")
     for phase in found.phases:
         done_plans = f", {phase.summaries}/{counted(phase.plans, 'plan')}" if phase.plans else ""
         status = "complete" if phase.complete else phase.status.replace("no_directory", "not started")
-        yield f"  {phase.number}  {one_line(phase.name, 60)}  ({status}{done_plans})"
+        print_line(f"  {phase.number}  {one_line(phase.name, 60)}  ({status}{done_plans})")
     for summary in found.recent:
         about = one_line(summary.text or summary.name, 120)
-        yield f"done: {summary.plan} {about}".rstrip()
+        print_line(f"done: {summary.plan} {about}".rstrip())
     for label, items in (("decision", found.decisions), ("blocker", found.blockers)):
         for item in items[-SHOWN:]:
-            yield f"{label}: {one_line(item, 160)}"
+            print_line(f"{label}: {one_line(item, 160)}")
     if found.todos:
         titles = "; ".join(one_line(todo.title, 60) for todo in found.todos[:SHOWN])
-        yield f"{counted(len(found.todos), 'pending todo')}: {titles}"
-    yield from next_lines(found.next, gsd)
+        print_line(f"{counted(len(found.todos), 'pending todo')}: {titles}")
+    for line in next_lines(found.next, base_command(options)):
+        print_line(line)

@@ -20,6 +20,8 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.history import History
 from gsd_core.machine.state import State
 from gsd_core.model.question import Asked
+from gsd_core.planning.survey import survey
+from gsd_core.planning.workstreams import active_workstream, planning_folder
 from gsd_core.processes import refuse_agents
 from gsd_core.run.last_run import LastRun, read_last_run
 from gsd_core.sanitize import first_line
@@ -240,8 +242,6 @@ def notes_of(options: GlobalOptions, workstream: str = "") -> list[str]:
     *workstream* is the one that the command reads; by default the active one.
     """
     from gsd_core.planning.handoff import read_handoff, waiting_for
-    from gsd_core.planning.survey import survey
-    from gsd_core.planning.workstreams import active_workstream, planning_folder
 
     root = project_root(options)
     notes: list[str] = []

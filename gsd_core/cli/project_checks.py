@@ -244,22 +244,19 @@ def check_leftovers(root: Path) -> Iterator[Check]:
         found = f"{counted(len(unowned), 'temporary file')} of gsd, older than a day"
         yield Check("leftovers", "old files", "warning", found, f"rm -r {paths}")
     if in_repository:
-        yield from _git_leftovers(root)
+        git = Command(root=root)
+        if saved := git("for-each-ref", "--format=%(refname)", OWN).splitlines():
+            found = f"{counted(len(saved), 'ref')} with work that a run saved before it changed or undid it"
+            fix = f"look at it: git show --stat {saved[-1]}; drop it: git update-ref -d {saved[-1]}"
+            yield Check("leftovers", "saved work", "ok", found, fix)
+        blocks = git("worktree", "list", "--porcelain").split("\n\n")
+        if gone := [block.splitlines()[0] for block in blocks if "\nprunable" in block]:
+            paths = ", ".join(line.removeprefix("worktree ") for line in gone[:MAX_NAMED])
+            found = f"git lists worktrees whose folders are gone: {paths}"
+            yield Check("leftovers", "worktrees", "warning", found, "git worktree prune")
 
 
 def _processes(root: Path) -> tuple[int, ...]:
     with open_journal(root) as journal:
         marks = {journal.mark_of(record.run) for record in journal.events(kinds=["run.opened"])}
     return tuple(process.pid for process in leftover_processes(marks)) if marks else ()
-
-
-def _git_leftovers(root: Path) -> Iterator[Check]:
-    git = Command(root=root)
-    if saved := git("for-each-ref", "--format=%(refname)", OWN).splitlines():
-        found = f"{counted(len(saved), 'ref')} with work that a run saved before it changed or undid it"
-        fix = f"look at it: git show --stat {saved[-1]}; drop it: git update-ref -d {saved[-1]}"
-        yield Check("leftovers", "saved work", "ok", found, fix)
-    blocks = git("worktree", "list", "--porcelain").split("\n\n")
-    if gone := [block.splitlines()[0].removeprefix("worktree ") for block in blocks if "\nprunable" in block]:
-        found = f"git lists worktrees whose folders are gone: {', '.join(gone[:MAX_NAMED])}"
-        yield Check("leftovers", "worktrees", "warning", found, "git worktree prune")

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import attrs
 
-    from gsd_core.settings import Layer, RunSettings, Settings
+from gsd_core.settings import (
+    Layer,
+    RunSettings,
+    Settings,
+    environment_layer,
+    planning_layer,
+    resolve,
+    toml_layer,
+    user_layer,
+)
 
-    from .plugin_loading import Loaded
+from .options import classes_of
+from .plugin_loading import Loaded, resolved
+from .project_trust import admit, examine, project_layers
 
 
 def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None) -> Settings:
@@ -20,12 +31,6 @@ def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None)
     Of the project's files only what *loaded* admits counts. Secrets among the values are redacted from now
     on. Raises ``ConfigError`` with all that is wrong.
     """
-    from gsd_core.settings import environment_layer, user_layer
-
-    from .options import classes_of
-    from .plugin_loading import resolved
-    from .project_trust import project_layers
-
     layers = [
         environment_layer(classes_of(loaded), os.environ),
         *([typed] if typed else []),
@@ -37,10 +42,6 @@ def settings_without_run(loaded: Loaded, root: Path, typed: Layer | None = None)
 
 def settings_that_count(loaded: Loaded, root: Path) -> tuple[Loaded, Settings, tuple[str, ...]]:
     """Return the plugins and settings as a run would have them, and what the project sets without effect."""
-    from gsd_core.settings import RunSettings
-
-    from .project_trust import admit, examine
-
     settings = settings_without_run(loaded, root)
     trust = examine(loaded, root, settings.of(RunSettings))
     ignored = [each.name for each in trust.consent]
@@ -57,17 +58,6 @@ def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = No
 
     *typed* are the flags of an unfinished run.
     """
-    import attrs
-
-    from gsd_core.settings import (
-        RunSettings,
-        environment_layer,
-        planning_layer,
-        resolve,
-        toml_layer,
-        user_layer,
-    )
-
     classes = (("run", RunSettings),)
     files = (
         *([typed] if typed else []),

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import attrs
 import click
-from rich.text import Text
 
-from gsd_core.model.question import Asked, answer_command
+from gsd_core.errors import GsdError
+from gsd_core.machine.state import State
+from gsd_core.model.question import answer_command
 from gsd_core.views.status import open_questions, question_json
 
 from .commands import base_command
-from .global_options import GlobalOptions, global_options_of, gsd_command
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
 
 if TYPE_CHECKING:
-    from gsd_core.machine.state import State
-
     from .project import ProjectState
 
 
@@ -37,8 +36,17 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if not questions:
         print_line("no open questions" if project.state.run else "no run yet, so no questions")
     for asked in questions:
-        for line in _lines(asked, options):
-            print_line(line)
+        question = asked.question
+        about = ", ".join(part for part in (asked.kind, asked.step) if part)
+        title = styled(question.id, "bold")
+        print_line(title.append_text(styled(f"  {question.header or about}  ({about})")))
+        print_line(question.text)  # all of it: a cut text could hide what a human agrees to
+        if asked.reason:
+            print_line(f"reason: {asked.reason}")
+        for number, option in enumerate(question.options, 1):
+            description = f": {option.description}" if option.description else ""
+            print_line(f"  {number}. {option.label}{option.recommended_note}{description}")
+        print_line(f"answer with: {answer_command(question, base_command(options))}")
         if asked.question.id in project.pending_answers:
             print_line(f"answered; {after_answer(ctx, project)}")
         print_line()
@@ -46,10 +54,6 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 def _state_now(ctx: click.Context, project: ProjectState) -> State:
     """Return the run's state with the files as they are now: a question may need no answer any more."""
-    import attrs
-
-    from gsd_core.errors import GsdError
-
     if project.holder or not open_questions(project.state) or not (project.root / ".planning").is_dir():
         return project.state
     from .current import read_current
@@ -58,17 +62,3 @@ def _state_now(ctx: click.Context, project: ProjectState) -> State:
         return attrs.evolve(project.state, seen=read_current(ctx, project).snapshot)
     except GsdError:
         return project.state  # the next run reports it; the questions are readable without it
-
-
-def _lines(asked: Asked, options: GlobalOptions) -> Iterator[str | Text]:
-    """Yield all of a question: a cut text could hide what a human agrees to."""
-    question = asked.question
-    about = ", ".join(part for part in (asked.kind, asked.step) if part)
-    yield styled(question.id, "bold").append_text(styled(f"  {question.header or about}  ({about})"))
-    yield question.text
-    if asked.reason:
-        yield f"reason: {asked.reason}"
-    for number, option in enumerate(question.options, 1):
-        description = f": {option.description}" if option.description else ""
-        yield f"  {number}. {option.label}{option.recommended_note}{description}"
-    yield f"answer with: {answer_command(question, base_command(options))}"

@@ -35,7 +35,12 @@ def why_not_here(root: Path, idea: Path | None, settings: Settings) -> str:
         return ""
     rehearsals: frozenset[str] = frozenset()
     if not needs_repository(root):
-        rehearsals = _rehearsals(root)
+        # Those that were rehearsals from the beginning.
+        agents: dict[str, tuple[str, ...]] = {}
+        with open_journal(root) as journal:
+            for fact in journal.facts(RunOpened):
+                agents.setdefault(fact.run, fact.data.agent)
+        rehearsals = frozenset(run for run, agent in agents.items() if agent == REHEARSAL_AGENTS)
         git = Git(root)
         found = asyncio.run(git.call(partial(made_by_others, git.command, rehearsals)))
         if found:
@@ -47,12 +52,3 @@ def why_not_here(root: Path, idea: Path | None, settings: Settings) -> str:
         listed = one_line(", ".join(files[:MAX_FILES_SHOWN]), 200)
         return f"{str(root)!r} has files that no rehearsal made: {listed}{more}"
     return ""
-
-
-def _rehearsals(root: Path) -> frozenset[str]:
-    """Return the ids of the runs that were rehearsals from the beginning."""
-    agents: dict[str, tuple[str, ...]] = {}
-    with open_journal(root) as journal:
-        for fact in journal.facts(RunOpened):
-            agents.setdefault(fact.run, fact.data.agent)
-    return frozenset(run for run, agent in agents.items() if agent == REHEARSAL_AGENTS)

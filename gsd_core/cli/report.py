@@ -48,6 +48,7 @@ def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
     phases, time and cost of each step, questions and who answered them, gaps found and closed, and the
     commits with their changes. Secrets are redacted, but read it before you pass it on: it contains code.
     """
+    from gsd_core.files import write_below
     from gsd_core.programs import open_in_browser
     from gsd_core.views.report import render_report
 
@@ -67,7 +68,17 @@ def command(ctx: click.Context, target: Path | None, open_it: bool) -> None:
         click.echo(page, nl=False)
         return
     path = (target or (folder or root) / NAME).absolute()
-    _write(path, page)
+    if path.is_dir():
+        raise UserError(f"{str(path)!r} is a folder", hint="name a file: gsd report -o FILE")
+    # An earlier report is replaced at once, so that a full disk leaves it as it is; nothing else is replaced.
+    try:
+        if path.exists() and not path.is_symlink() and not _is_report(path):
+            hint = "name another file, or print the report with: gsd report -o -"
+            raise UserError(f"{str(path)!r} exists, and is not a report of gsd", hint=hint)
+        write_below(path.parent, path.name, page.encode())
+    except OSError as error:
+        message = f"cannot write the report to {str(path)!r}: {error.strerror or error}"
+        raise UserError(message, hint="name another file: gsd report -o FILE") from error
     print_line(str(path), exact=True)
     if open_it and not open_in_browser(path.as_uri(), root):
         click.echo("warning: there is no browser to open it with", err=True)
@@ -127,22 +138,6 @@ async def _commits(git: Git, summary: RunSummary) -> tuple[ReportedCommit, ...]:
                 ReportedCommit(sha=sha, subject=subject, step=step.id, patch=patch if room > 0 else "")
             )
     return tuple(found)
-
-
-def _write(path: Path, page: str) -> None:
-    """Replace an earlier report at once, so that a full disk leaves it as it is; nothing else is replaced."""
-    from gsd_core.files import write_below
-
-    if path.is_dir():
-        raise UserError(f"{str(path)!r} is a folder", hint="name a file: gsd report -o FILE")
-    try:
-        if path.exists() and not path.is_symlink() and not _is_report(path):
-            hint = "name another file, or print the report with: gsd report -o -"
-            raise UserError(f"{str(path)!r} exists, and is not a report of gsd", hint=hint)
-        write_below(path.parent, path.name, page.encode())
-    except OSError as error:
-        message = f"cannot write the report to {str(path)!r}: {error.strerror or error}"
-        raise UserError(message, hint="name another file: gsd report -o FILE") from error
 
 
 def _is_report(path: Path) -> bool:

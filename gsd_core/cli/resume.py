@@ -8,6 +8,7 @@ import click
 
 from .global_options import global_options_of, gsd_command
 from .options import StartCommand
+from .output import warn
 from .run import start, start_options
 
 
@@ -25,7 +26,6 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     It keeps its agent, its phases and its other options, unless you pass new ones. A handoff of
     'gsd pause' or of GSD's pause-work is shown, and the next plan or execution gets it as context.
     """
-    from .output import warn
     from .project import notes_of
 
     warn(notes_of(global_options_of(ctx)))

@@ -5,40 +5,46 @@ It is the result of the command, so it is printed on stdout. While the run works
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import click
 
 from gsd_core.errors import GsdError
 from gsd_core.exit_codes import ExitCode
+from gsd_core.git import Git
 from gsd_core.machine.facts import AgentClosed, RunOpened, StepCompleted
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.ids import StepId
+from gsd_core.model.question import Asked
+from gsd_core.planning.model import Planning
+from gsd_core.planning.survey import read_planning
+from gsd_core.planning.traceability import Trace, count_verified
+from gsd_core.run.notes import with_notes
+from gsd_core.run.runtime import RunEnd
+from gsd_core.run.tracing import trace_all
 from gsd_core.sanitize import one_line, safe_text
+from gsd_core.views.amounts import cost_text, duration_text, tokens_text
+from gsd_core.views.cost import COSTS
+from gsd_core.views.next import finish_command
+from gsd_core.views.phases import phase_rows
+from gsd_core.views.status import question_json
+from gsd_core.views.summary import ASSUMED, RunSummary, summarize
+from gsd_core.views.try_it import TryIt, how_to_try
 
 from .commands import base_command, with_global_options
+from .global_options import GlobalOptions
 from .output import counted, print_json, print_labeled, with_style, wrapped
-from .project import load, open_journal
+from .project import ProjectState, load, open_journal
 from .single_steps import EXEC
 from .step_results import result_lines
 from .streams import BackgroundStream
-
-if TYPE_CHECKING:
-    from gsd_core.model.question import Asked
-    from gsd_core.planning.model import Planning
-    from gsd_core.planning.traceability import Trace
-    from gsd_core.run.runtime import RunEnd
-    from gsd_core.views.summary import RunSummary
-    from gsd_core.views.try_it import TryIt
-
-    from .global_options import GlobalOptions
-    from .project import ProjectState
 
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -73,7 +79,6 @@ def show_end(
     """
     if output == "stream-json":
         return  # its last event has said it
-    from gsd_core.run.notes import with_notes
 
     answers = _answers(options, end, asked)
     finished = read_finished(options) if in_full or output == "json" else None
@@ -175,15 +180,6 @@ class Finished:
 
 def read_finished(options: GlobalOptions) -> Finished | None:
     """Return the project as the run left it; ``None`` if it cannot be read: the run has ended anyway."""
-    import asyncio
-
-    from gsd_core.git import Git
-    from gsd_core.planning.survey import read_planning
-    from gsd_core.planning.traceability import count_verified
-    from gsd_core.run.tracing import trace_all
-    from gsd_core.views.phases import phase_rows
-    from gsd_core.views.summary import summarize
-    from gsd_core.views.try_it import how_to_try
 
     async def git_facts(planning: Planning, root: Path) -> tuple[tuple[Trace, ...], str]:
         return await trace_all(root, planning), await Git(root).branch()
@@ -219,10 +215,6 @@ def _end_json(
     end: RunEnd, finished: Finished | None, options: GlobalOptions, budget: Decimal | None
 ) -> dict[str, Any]:
     """Return all that the text says; without a project that can be read only how the run ended."""
-    from gsd_core.views.cost import COSTS
-    from gsd_core.views.status import question_json
-    from gsd_core.views.summary import ASSUMED
-
     data: dict[str, Any] = {
         "run": end.run,
         "outcome": end.outcome,
@@ -265,12 +257,37 @@ def _details(
 ) -> Iterator[str]:
     if sys.stdout.isatty():
         yield ""  # below what the run showed
-    yield from _done_so_far(finished, "built" if end.exit == 0 else "so far")
+    phases, complete = finished.phases
+    parts = [f"{complete} of {counted(phases, 'phase')} complete"]
+    parts += [counted(finished.tasks, "task")] if finished.tasks else []
+    requirements, verified = finished.requirements
+    parts += [f"{verified} of {counted(requirements, 'requirement')} verified"] if requirements else []
+    words = ": ".join(filter(None, [finished.planning.name, ", ".join(parts)]))
+    label = "built" if end.exit == 0 else "so far"
+    yield from _line(label if finished.tasks else "project", words)
     where = f" (branch {finished.branch})" if finished.branch else ""
     yield from _line("where", f"{finished.project.root}{where}")
     if end.exit == 0 and finished.try_it:
-        yield from _try_it(finished.try_it, options)
-    yield from _figures(finished.summary)
+        found = finished.try_it
+        checked = sum(command in found.checked for command in found.commands)
+        how = "not run by the verification"
+        if checked == len(found.commands):
+            how = "the plans' checks ran this"
+        elif checked:
+            how = f"the plans' checks ran {checked} of these"
+        yield from with_style([f"try it (from {one_line(found.source, 80)}; {how}):"], "try it", sys.stdout)
+        if options.directory_given:
+            yield f"  cd {shlex.quote(str(options.directory))}"
+        for command in found.commands:
+            yield f"  {safe_text(command, multiline=False)}"
+    summary = finished.summary
+    costs = summary.costs
+    processes = f", in {summary.processes} processes" if summary.processes > 1 else ""
+    yield from _line("time", f"{duration_text(summary.worked)}{processes}")
+    if costs.calls:
+        unknown = f", {counted(costs.unknown, 'call')} of unknown cost" if costs.unknown else ""
+        parts = [cost_text(costs.usage), tokens_text(costs.usage), counted(costs.calls, "agent call")]
+        yield from _line("cost", f"{', '.join(filter(None, parts))}{unknown}")
     yield from _assumed(finished.summary)
     questions = finished.project.unanswered
     if questions:
@@ -284,43 +301,7 @@ def _details(
             yield f"  {with_global_options(command, options)}"
 
 
-def _done_so_far(finished: Finished, label: str) -> Iterator[str]:
-    phases, complete = finished.phases
-    parts = [f"{complete} of {counted(phases, 'phase')} complete"]
-    parts += [counted(finished.tasks, "task")] if finished.tasks else []
-    requirements, verified = finished.requirements
-    parts += [f"{verified} of {counted(requirements, 'requirement')} verified"] if requirements else []
-    words = ": ".join(filter(None, [finished.planning.name, ", ".join(parts)]))
-    yield from _line(label if finished.tasks else "project", words)
-
-
-def _try_it(found: TryIt, options: GlobalOptions) -> Iterator[str]:
-    """Yield the commands that the project's own files name, and say which of them were run."""
-    checked = sum(command in found.checked for command in found.commands)
-    how = "the plans' checks ran this" if checked == len(found.commands) else "not run by the verification"
-    if 0 < checked < len(found.commands):
-        how = f"the plans' checks ran {checked} of these"
-    yield from with_style([f"try it (from {one_line(found.source, 80)}; {how}):"], "try it", sys.stdout)
-    if options.directory_given:
-        yield f"  cd {shlex.quote(str(options.directory))}"
-    for command in found.commands:
-        yield f"  {safe_text(command, multiline=False)}"
-
-
-def _figures(summary: RunSummary) -> Iterator[str]:
-    from gsd_core.views.amounts import cost_text, counted, duration_text, tokens_text
-
-    costs = summary.costs
-    processes = f", in {summary.processes} processes" if summary.processes > 1 else ""
-    yield from _line("time", f"{duration_text(summary.worked)}{processes}")
-    if costs.calls:
-        unknown = f", {counted(costs.unknown, 'call')} of unknown cost" if costs.unknown else ""
-        parts = [cost_text(costs.usage), tokens_text(costs.usage), counted(costs.calls, "agent call")]
-        yield from _line("cost", f"{', '.join(filter(None, parts))}{unknown}")
-
-
 def _assumed(summary: RunSummary) -> Iterator[str]:
-    from gsd_core.views.amounts import counted
 
     assumed = summary.assumed
     if not assumed:
@@ -353,7 +334,6 @@ def _question(asked: Asked, gsd: str) -> Iterator[str]:
 
 
 def _next_commands(finished: Finished, end: RunEnd, budget: Decimal | None) -> list[str]:
-    from gsd_core.views.next import finish_command
 
     seen = finished.project.state.seen
     phases = seen.phases if seen else ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import click
 
@@ -15,9 +16,6 @@ from gsd_core.errors import ConfigError
 from .global_options import global_options_of, gsd_command
 from .help import Group, examples
 from .output import json_flag, print_json, print_line, styled, warn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 HIDDEN = "(hidden)"
 

@@ -7,12 +7,14 @@ the step, in an order that works.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from gsd_core.errors import ConfigError, ProjectError, UserError
+from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.repository import files, is_repository
 from gsd_core.machine.due import round_of, startable_plans
@@ -24,6 +26,7 @@ from gsd_core.planning.phases import no_such_phase
 from gsd_core.planning.survey import read_planning, survey
 from gsd_core.planning.workstreams import refuse_workstream
 from gsd_core.run.edits import asked_by
+from gsd_core.run.snapshot import with_verdicts
 
 from .global_options import GlobalOptions
 from .output import warn
@@ -91,7 +94,8 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
         raise UserError(
             f"the last verification of phase {number} found no gaps", hint=f"see it with: gsd gaps {number}"
         )
-    if _is_stale(options, view):
+    [judged] = asyncio.run(with_verdicts(Git(planned_root(options)), [view]))
+    if judged.verdict and judged.verdict.stale:
         raise UserError(
             f"the verification of phase {number} is older than its last executed plan",
             hint=f"verify it again with: gsd verify {number}",
@@ -250,16 +254,6 @@ def _refuse_archived(options: GlobalOptions, planning: Planning, phase: str) -> 
         f"phase {phase} belongs to milestone {version}, {state}: its files are left as they are",
         hint=f"list the phases of all milestones with: gsd phases --all; for more work: {start}",
     )
-
-
-def _is_stale(options: GlobalOptions, view: PhaseView) -> bool:
-    import asyncio
-
-    from gsd_core.git import Git
-    from gsd_core.run.snapshot import with_verdicts
-
-    [judged] = asyncio.run(with_verdicts(Git(planned_root(options)), [view]))
-    return bool(judged.verdict and judged.verdict.stale)
 
 
 def _waiting(view: PhaseView) -> list[str]:

@@ -10,8 +10,11 @@ import attrs
 import click
 from rich.text import Text
 
+from gsd_core.errors import GsdError, PlanningError
 from gsd_core.exit_codes import ExitCode
 from gsd_core.model.question import answer_command
+from gsd_core.planning.survey import measure_of, survey
+from gsd_core.planning.workstreams import planning_folder, workstreams
 from gsd_core.sanitize import first_line, one_line
 from gsd_core.views.amounts import cost_text, tokens_text
 from gsd_core.views.phases import PhaseRow
@@ -19,6 +22,7 @@ from gsd_core.views.status import RESUME, Status, status_json, status_of, step_s
 
 from .commands import base_command, with_global_options
 from .global_options import GlobalOptions, global_options_of, gsd_command
+from .next import next_in, next_lines
 from .output import counted, json_flag, print_json, print_line, shown_signs, styled, warn
 from .workstream import choose_workstream, workstream_option
 
@@ -63,17 +67,13 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
 
 def _current(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> tuple[Status, Next | None]:
     """Return the status, and what is due; if the files cannot be read, the status as the run saw them."""
-    from gsd_core.errors import GsdError
-
     from .editing import interrupted
 
     about = (project.state, project.history, project.holder, project.pending_answers)
     if not (project.root / ".planning").is_dir():
         return status_of(*about), interrupted(project.root, base_command(options))
-    from gsd_core.planning.survey import measure_of, survey
 
     from .current import read_current
-    from .next import next_in
 
     try:
         current = read_current(ctx, project)
@@ -102,9 +102,6 @@ class _Workstream:
 
 
 def _workstreams(root: Path, *, only: str, active: str) -> list[_Workstream]:
-    from gsd_core.errors import PlanningError
-    from gsd_core.planning.survey import survey
-    from gsd_core.planning.workstreams import planning_folder, workstreams
 
     found: list[_Workstream] = []
     for name in [only] if only else workstreams(root):
@@ -136,7 +133,13 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
         yield f"  {one_line(status.idle, 200)}"
     if status.measure.phases:
         yield f"  {status.measure}"
-    yield from _phase_lines(status)
+    signs = shown_signs(SIGNS)
+    width = max((len(row.number) for row in status.phases), default=0)
+    for row in status.phases:
+        line = Text(f"  {signs[row.status]} ", style=STYLES[row.status])
+        line.append_text(styled(f"{row.number:<{width}}  {one_line(row.name, 60)}"))
+        line.append_text(styled(_details(row, signs), "dim"))
+        yield line
     for step in status.active:
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
         now = step_status(step, interrupted=status.interrupted)
@@ -152,7 +155,12 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
     if status.run:
         parts = [cost_text(status.usage), tokens_text(status.usage), counted(status.calls, "agent call")]
         yield ", ".join(filter(None, parts))
-    yield from _last_lines(status, due, options)
+
+    if status.waits_for and (status.waits_for != RESUME or due is None):
+        resume = with_global_options(f"continue with: {RESUME}", options)
+        yield resume if status.waits_for == RESUME else f"waiting for {status.waits_for}"
+    elif due and not status.holder:
+        yield from next_lines(due, base_command(options))
 
 
 def _run_lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
@@ -180,27 +188,6 @@ def _question_lines(status: Status, options: GlobalOptions) -> Iterator[str]:
             yield with_global_options(f"  answered; continue the run with: {RESUME}", options)
         else:
             yield f"  answer with: {answer_command(asked.question, base_command(options))}"
-
-
-def _last_lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator[str | Text]:
-    """Yield what the project waits for: a person, the step that is running, or a command."""
-    from .next import next_lines
-
-    if status.waits_for and (status.waits_for != RESUME or due is None):
-        resume = with_global_options(f"continue with: {RESUME}", options)
-        yield resume if status.waits_for == RESUME else f"waiting for {status.waits_for}"
-    elif due and not status.holder:
-        yield from next_lines(due, base_command(options))
-
-
-def _phase_lines(status: Status) -> Iterator[Text]:
-    signs = shown_signs(SIGNS)
-    width = max((len(row.number) for row in status.phases), default=0)
-    for row in status.phases:
-        line = Text(f"  {signs[row.status]} ", style=STYLES[row.status])
-        line.append_text(styled(f"{row.number:<{width}}  {one_line(row.name, 60)}"))
-        line.append_text(styled(_details(row, signs), "dim"))
-        yield line
 
 
 def _details(row: PhaseRow, signs: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.model.counts import counted
 from gsd_core.model.ids import DISCUSS, EXECUTE, VERIFY, StepId
 from gsd_core.planning.context import read_decisions
-from gsd_core.planning.frontmatter import Frontmatter, as_map, as_maps, as_text, read_frontmatter
+from gsd_core.planning.frontmatter import as_map, as_maps, as_text, read_frontmatter
 from gsd_core.planning.markdown import prose, read_text
 from gsd_core.planning.verification import parse_verdict
 from gsd_core.sanitize import one_line
@@ -35,30 +35,25 @@ def result_lines(root: Path, step: StepId, paths: Sequence[str], *, unchanged: b
         others = f" and {counted(len(paths) - 1, 'other file')}" if len(paths) > 1 else ""
         yield f"no change: {paths[0]}{others} had the same content"
     else:
-        yield from _written(root, paths)
+        gone = [path for path in paths if not os.path.lexists(root / path)]
+        moved: dict[str, str] = {}
+        for path in gone:
+            name = path.rpartition("/")[2]
+            for other in paths:
+                if other not in gone and (f"/{other}".endswith(f"/{name}") or other.endswith(f"-{name}")):
+                    moved[other] = path
+        for path in paths:
+            if path in moved:
+                yield f"moved {moved[path]} to {path}"
+            elif path not in gone:
+                yield f"wrote {path}"
+            elif path not in moved.values():
+                yield f"removed {path}"
     for path in paths:
         try:
             yield from (one_line(line, MAX_TEXT) for line in _summary(step, path, read_text(root, path)))
         except (PlanningError, OSError):
             continue
-
-
-def _written(root: Path, paths: Sequence[str]) -> Iterator[str]:
-    """Yield what became of each path: closing a milestone moves some and removes others."""
-    gone = [path for path in paths if not os.path.lexists(root / path)]
-    moved: dict[str, str] = {}
-    for path in gone:
-        name = path.rpartition("/")[2]
-        for other in paths:
-            if other not in gone and (f"/{other}".endswith(f"/{name}") or other.endswith(f"-{name}")):
-                moved[other] = path
-    for path in paths:
-        if path in moved:
-            yield f"moved {moved[path]} to {path}"
-        elif path not in gone:
-            yield f"wrote {path}"
-        elif path not in moved.values():
-            yield f"removed {path}"
 
 
 def _summary(step: StepId, path: str, text: str) -> Iterator[str]:
@@ -75,9 +70,22 @@ def _summary(step: StepId, path: str, text: str) -> Iterator[str]:
             if fix := found.get("fix"):
                 yield f"suggested fix: {fix}"
         case "audit" if path.endswith("-AUDIT.md"):
-            yield from _audit(read_frontmatter(text, path=path))
+            head = read_frontmatter(text, path=path)
+            values = as_map(head.get("scores"))
+            names = [name for name in ("requirements", "phases") if values.get(name)]
+            counts = ", ".join(f"{name} {as_text(values[name])}" for name in names)
+            yield f"audit: {head.text('status').replace('_', ' ')}" + (f" ({counts})" if counts else "")
+            missing = as_maps(as_map(head.get("gaps")).get("requirements", []))
+            for gap in missing[:MAX_LISTED]:
+                yield f"missing: {as_text(gap.get('id', ''))} {as_text(gap.get('evidence', ''))}"
+            if len(missing) > MAX_LISTED:
+                yield f"missing: {len(missing) - MAX_LISTED} more"
         case kind if kind in (VERIFY, "quick") and path.endswith("-VERIFICATION.md"):
-            yield _verdict(text, path)
+            verdict = parse_verdict(text, path=path)
+            score = f" ({verdict.score})" if verdict.score else ""
+            left = {"gap": verdict.gaps, "manual check": verdict.human}
+            counts = ", ".join(counted(len(items), noun) for noun, items in left.items() if items)
+            yield f"verdict: {verdict.status.replace('_', ' ')}{score}" + (f": {counts}" if counts else "")
         case kind if kind in (EXECUTE, "quick") and path.endswith("-SUMMARY.md"):
             if headline := _HEADLINE.search(text):
                 yield f"result: {prose(headline[1])}"
@@ -85,25 +93,3 @@ def _summary(step: StepId, path: str, text: str) -> Iterator[str]:
             yield f"concerns: {counted(len(_ITEM.findall(text)), 'item')} listed in {path}"
         case _:
             pass
-
-
-def _audit(head: Frontmatter) -> Iterator[str]:
-    values = as_map(head.get("scores"))
-    counts = [f"{name} {as_text(values[name])}" for name in ("requirements", "phases") if values.get(name)]
-    yield f"audit: {head.text('status').replace('_', ' ')}" + (f" ({', '.join(counts)})" if counts else "")
-    missing = as_maps(as_map(head.get("gaps")).get("requirements", []))
-    for gap in missing[:MAX_LISTED]:
-        yield f"missing: {as_text(gap.get('id', ''))} {as_text(gap.get('evidence', ''))}"
-    if len(missing) > MAX_LISTED:
-        yield f"missing: {len(missing) - MAX_LISTED} more"
-
-
-def _verdict(text: str, path: str) -> str:
-    verdict = parse_verdict(text, path=path)
-    score = f" ({verdict.score})" if verdict.score else ""
-    found = [
-        counted(len(items), noun)
-        for items, noun in ((verdict.gaps, "gap"), (verdict.human, "manual check"))
-        if items
-    ]
-    return f"verdict: {verdict.status.replace('_', ' ')}{score}" + (f": {', '.join(found)}" if found else "")

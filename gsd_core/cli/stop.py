@@ -10,7 +10,7 @@ import click
 from gsd_core.sanitize import safe_text
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options_of, gsd_command
+from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
 
 
@@ -25,8 +25,25 @@ def command(ctx: click.Context, session: str | None, as_json: bool) -> None:
     # An empty name is a mistake of a script, and not the run of this folder.
     if session is not None:
         _stop_session(ctx, session, as_json=as_json)
+        return
+    from gsd_core.journal.inbox import put
+
+    from .project import journal_path, project_root, refuse_agents_at
+
+    options = global_options_of(ctx)
+    root = project_root(options)
+    holder = refuse_agents_at(root, "stop a run")
+    if holder:
+        # The key names this process, so asking twice is one request, and it cannot stop a later run.
+        key = f"stop {holder.pid} {holder.host} {holder.since}"
+        put(journal_path(root), "stop", {}, by=getpass.getuser(), key=key)
+    if as_json:
+        print_json({"asked": holder is not None, "pid": holder.pid if holder else None})
+    elif holder:
+        hint = with_global_options("follow it with: gsd log --follow", options)
+        print_line(f"asked the active run (pid {holder.pid} on {holder.host}) to stop; {hint}")
     else:
-        _stop_run(global_options_of(ctx), as_json=as_json)
+        print_line("no active run in this project")
 
 
 def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
@@ -52,24 +69,3 @@ def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
         if session.state == "idle"
         else f"asked session {session.id} of {project} to stop; {watch}"
     )
-
-
-def _stop_run(options: GlobalOptions, *, as_json: bool) -> None:
-    from gsd_core.journal.inbox import put
-
-    from .project import journal_path, project_root, refuse_agents_at
-
-    root = project_root(options)
-    holder = refuse_agents_at(root, "stop a run")
-    if holder:
-        # The key names this process, so asking twice is one request, and it cannot stop a later run.
-        key = f"stop {holder.pid} {holder.host} {holder.since}"
-        put(journal_path(root), "stop", {}, by=getpass.getuser(), key=key)
-    if as_json:
-        pid = holder.pid if holder else None
-        print_json({"asked": holder is not None, "pid": pid})
-    elif holder:
-        hint = with_global_options("follow it with: gsd log --follow", options)
-        print_line(f"asked the active run (pid {holder.pid} on {holder.host}) to stop; {hint}")
-    else:
-        print_line("no active run in this project")

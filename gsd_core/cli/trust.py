@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,7 +26,7 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
     project: another clone of the same content is trusted too, and after any change you are asked again.
     """
     from gsd_core.settings import trust_folder
-    from gsd_core.trust import TrustStore
+    from gsd_core.trust import WANT, TrustStore
 
     from .plugin_loading import loaded_plugins
     from .project import project_root, refuse_agents_at
@@ -54,20 +54,18 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
         trust = remember(trust)
         done = "trusted"
     if as_json:
-        print_json(_json(trust))
+        print_json(
+            {
+                "project": str(trust.root),
+                "trusted": not trust.new,
+                "wants": [
+                    {**WANT.dump(want), "trusted": want.digest in trust.trusted} for want in trust.wants
+                ],
+                "refused": [{"name": each.name, "origin": each.origin} for each in trust.consent],
+            }
+        )
         return
     _show(trust, done, listed=show)
-
-
-def _json(trust: ProjectTrust) -> dict[str, Any]:
-    from gsd_core.trust import WANT
-
-    return {
-        "project": str(trust.root),
-        "trusted": not trust.new,
-        "wants": [{**WANT.dump(want), "trusted": want.digest in trust.trusted} for want in trust.wants],
-        "refused": [{"name": each.name, "origin": each.origin} for each in trust.consent],
-    }
 
 
 def _show(trust: ProjectTrust, done: str, *, listed: bool) -> None:

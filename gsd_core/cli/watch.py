@@ -11,25 +11,29 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gsd_core.errors import ConfigError, GsdError
+from gsd_core.hookspecs import RunInfo, gsd_lifespan, gsd_on_event
+from gsd_core.model.event import Event
 from gsd_core.own_process import data_output
+from gsd_core.plugins.calling import Hooks
+from gsd_core.settings import Settings, bind_settings, resolve
 
 from .commands import base_command
 from .global_options import GlobalOptions, global_options_of, gsd_command
+from .options import classes_of
 from .output import json_flag, warn
 from .plugin_loading import Loaded, hooks_of_only, loaded_plugins
 from .run import verbosity_of, verbosity_options
+from .streams import background_output
 
 if TYPE_CHECKING:
     from gsd_core.machine.facts import Record
-    from gsd_core.model.event import Event
-    from gsd_core.plugins.calling import Hooks
-    from gsd_core.settings import Settings
 
 POLL_SECONDS = 0.25
 VIEWER = "terminal"
@@ -45,15 +49,23 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
     the run. If stdout is not a terminal, it prints lines; with --json, the records of the journal as in
     'gsd log --json', from the beginning of the process that works, or worked last.
     """
-    from .project import project_root
-    from .streams import background_output
+    from .log import print_record
+    from .project import open_journal, project_root
 
     options = global_options_of(ctx)
     root = project_root(options)
     with background_output():
         if as_json:
             with suppress(KeyboardInterrupt):
-                _print_records(root)
+                with open_journal(root) as journal:
+                    opened = [record.seq for record in journal.events(kinds=["run.opened"])]
+                after = opened[-1] - 1 if opened else 0
+                while not getattr(data_output(), "is_gone", False):
+                    with open_journal(root) as journal:
+                        for record in journal.events(after):
+                            after = record.seq
+                            print_record(record)
+                    time.sleep(POLL_SECONDS)
             return
         hooks, settings = _viewer(loaded_plugins(ctx), options)
         ctx.exit(asyncio.run(_watch(root, options, hooks, settings, verbosity_of(given))))
@@ -61,11 +73,7 @@ def command(ctx: click.Context, /, as_json: bool, **given: Any) -> None:
 
 def _viewer(loaded: Loaded, options: GlobalOptions) -> tuple[Hooks, Settings]:
     """Return the hooks of the terminal alone, and the settings of the run."""
-    from gsd_core.errors import ConfigError, GsdError
-    from gsd_core.settings import resolve
-
     from .launch import RunOptions, build_settings
-    from .options import classes_of
     from .project import load
 
     if not loaded.manager.has_plugin(VIEWER):
@@ -82,11 +90,6 @@ def _viewer(loaded: Loaded, options: GlobalOptions) -> tuple[Hooks, Settings]:
 
 async def _watch(root: Path, options: GlobalOptions, hooks: Hooks, settings: Settings, verbosity: int) -> int:
     """Show the run until the user leaves; return the exit code."""
-    from contextlib import AsyncExitStack
-
-    from gsd_core.hookspecs import RunInfo, gsd_lifespan, gsd_on_event
-    from gsd_core.settings import bind_settings
-
     task = asyncio.current_task()
     assert task is not None
     received: list[signal.Signals] = []
@@ -185,8 +188,6 @@ class _Follower:
 
     def _cut_off(self) -> list[Event]:
         """Return the event that says so, once, if the process is gone and has not closed the run."""
-        from gsd_core.model.event import Event
-
         from .project import holder_of, now
 
         state = self.state
@@ -196,18 +197,3 @@ class _Follower:
         reason = f"its process was killed; continue with: {self._command} resume"
         data = {"outcome": "interrupted", "reason": reason}
         return [Event(seq=self._seq, name="run.closed", at=state.last_at or now(), run=state.run, data=data)]
-
-
-def _print_records(root: Path) -> None:
-    from .log import print_record
-    from .project import open_journal
-
-    with open_journal(root) as journal:
-        opened = [record.seq for record in journal.events(kinds=["run.opened"])]
-    after = opened[-1] - 1 if opened else 0
-    while not getattr(data_output(), "is_gone", False):
-        with open_journal(root) as journal:
-            for record in journal.events(after):
-                after = record.seq
-                print_record(record)
-        time.sleep(POLL_SECONDS)

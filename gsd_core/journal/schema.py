@@ -92,7 +92,10 @@ class InboxItem:
 def read_record(row: tuple[Any, ...], upcasters: Mapping[tuple[str, int], Upcaster]) -> Record:
     """Return a row as a record, its payload in the current version; raise ``ValueError`` if it is damaged."""
     seq, run, epoch, at, kind, v, step, attempt, text = row
-    _check_types(row)
+    # SQLite stores whatever it is given.
+    for name, value, expected in zip(COLUMNS, row, COLUMN_TYPES, strict=True):
+        if type(value) is not expected:
+            raise ValueError(f"its {name} is {value!r:.80}")
     data: Mapping[str, Any] = from_json(text)
     time = datetime.fromisoformat(at)
     if time.tzinfo is None:
@@ -113,13 +116,6 @@ def from_json(text: object) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ValueError(f"its data is not a JSON object: {data!r:.80}")
     return cast("dict[str, Any]", data)
-
-
-def _check_types(row: tuple[Any, ...]) -> None:
-    """Raise ``ValueError`` if a column has another type: SQLite stores whatever it is given."""
-    for name, value, kind in zip(COLUMNS, row, COLUMN_TYPES, strict=True):
-        if type(value) is not kind:
-            raise ValueError(f"its {name} is {value!r:.80}")
 
 
 def to_json(data: Mapping[str, Any], kind: str) -> str:

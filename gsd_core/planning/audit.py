@@ -141,8 +141,6 @@ def inputs_digest(planning: Planning) -> str:
 def read_audit(root: Path, version: str) -> Frontmatter:
     """Return the frontmatter of a milestone's audit; empty if there is none or it cannot be read."""
     path = audit_path(version)
-    if kind_below(root, path) != "file":
-        return Frontmatter()
     try:
         return read_frontmatter(read_text(root, path), path=path)
     except PlanningError:

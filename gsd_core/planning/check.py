@@ -159,10 +159,25 @@ def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Is
 
 
 def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
-    yield from _size(plan)
+    # The three tasks of a test-driven feature are one piece of work.
+    tasks, files = sum(1 for _ in parts_of(plan.tasks)), len(_files(plan))
+    hint = "split the plan: two or three tasks each"
+    if tasks == 0:
+        yield Issue("task_completeness", "has no tasks", "add two or three tasks", plan=plan.id)
+    if tasks >= 4:
+        severity: Severity = "blocker" if tasks >= 5 else "warning"
+        yield Issue("scope_sanity", f"has {tasks} tasks", hint, plan=plan.id, severity=severity)
+    if files >= 15:
+        yield Issue("scope_sanity", f"changes {files} files", hint, plan=plan.id)
     for task in plan.tasks:
         yield from _task(plan, task)
-    yield from _paths(plan)
+    paths = [(path, 0) for path in plan.files_modified]
+    paths += [(path, task.number) for task in plan.tasks for path in task.files]
+    paths += [(artifact.path, 0) for artifact in plan.must_haves.artifacts]
+    for path, number in dict.fromkeys(paths):
+        if reason := invalid_path_reason(path):
+            hint = "use the path of a file that belongs to the project"
+            yield Issue("paths", f"{path!r} {reason}", hint, plan=plan.id, task=number)
     if not plan.must_haves.truths:
         hint = "list what can be observed when the plan is done"
         yield Issue("must_haves", "has no truths", hint, plan=plan.id)
@@ -177,19 +192,6 @@ def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
             plan=plan.id,
             severity="warning",
         )
-
-
-def _size(plan: Plan) -> Iterator[Issue]:
-    # The three tasks of a test-driven feature are one piece of work.
-    tasks, files = sum(1 for _ in parts_of(plan.tasks)), len(_files(plan))
-    hint = "split the plan: two or three tasks each"
-    if tasks == 0:
-        yield Issue("task_completeness", "has no tasks", "add two or three tasks", plan=plan.id)
-    if tasks >= 4:
-        severity: Severity = "blocker" if tasks >= 5 else "warning"
-        yield Issue("scope_sanity", f"has {tasks} tasks", hint, plan=plan.id, severity=severity)
-    if files >= 15:
-        yield Issue("scope_sanity", f"changes {files} files", hint, plan=plan.id)
 
 
 def _task(plan: Plan, task: Task) -> Iterator[Issue]:
@@ -213,16 +215,6 @@ def _task(plan: Plan, task: Task) -> Iterator[Issue]:
             plan=plan.id,
             task=task.number,
         )
-
-
-def _paths(plan: Plan) -> Iterator[Issue]:
-    paths = [(path, 0) for path in plan.files_modified]
-    paths += [(path, task.number) for task in plan.tasks for path in task.files]
-    paths += [(artifact.path, 0) for artifact in plan.must_haves.artifacts]
-    for path, task in dict.fromkeys(paths):
-        if reason := invalid_path_reason(path):
-            hint = "use the path of a file that belongs to the project"
-            yield Issue("paths", f"{path!r} {reason}", hint, plan=plan.id, task=task)
 
 
 def invalid_path_reason(path: str) -> str:

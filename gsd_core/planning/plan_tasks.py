@@ -186,19 +186,15 @@ def _whole_plan(body: str, name: str, files: Sequence[str], promises: Sequence[s
     named_tasks = [element.text for element in named(body, "tasks")]
     action = "\n\n".join(filter(None, named_tasks)) or text.strip()
     done = "\n".join(element.text for element in named(body, "success_criteria"))
+    name = " ".join((prose(title[1]) if title else name).split())
     return Task(
         number=1,
-        name=_short(prose(title[1]) if title else name),
+        name=name if len(name) <= MAX_NAME else name[: MAX_NAME - 1].rstrip() + "…",
         files=tuple(files),
         action=action or "\n".join(f"- {promise}" for promise in promises),
         check=_verification_command(body),
         done=done,
     )
-
-
-def _short(name: str) -> str:
-    name = " ".join(name.split())
-    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1].rstrip() + "…"
 
 
 # "- [ ] `npm test`", "- `npm test` passes": an item that is nothing but a command and its success.

@@ -109,17 +109,23 @@ def _version(heading: str) -> str:
 
 def _traced(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the rows of the traceability table: a requirement's id, its phase and its status."""
+    for _, row, columns in _trace_rows(text):
+        found = {name: row[i] for name, i in columns.items() if i < len(row)}
+        phase = re.search(rf"(?<![\w.]){TOKEN}", found.get("phase", ""))
+        yield row[0].strip("*` "), (normal_phase(phase[0]) if phase else "", found.get("status", ""))
+
+
+def _trace_rows(text: str) -> Iterator[tuple[int, list[str], dict[str, int]]]:
+    """Yield the rows of the traceability table: the line, the cells, and the indexes of the columns."""
     columns: dict[str, int] = {}
-    for line in text.replace("\r\n", "\n").split("\n"):
+    for at, line in enumerate(text.replace("\r\n", "\n").split("\n")):
         row = [cell.strip() for cell in cells(line)]
         if not row:
             columns = {}
         elif _is_trace_head(row):
             columns = {name.lower(): i for i, name in enumerate(row)}
         elif columns and re.fullmatch(ID, row[0].strip("*` ")):
-            found = {name: row[i] for name, i in columns.items() if i < len(row)}
-            phase = re.search(rf"(?<![\w.]){TOKEN}", found.get("phase", ""))
-            yield row[0].strip("*` "), (normal_phase(phase[0]) if phase else "", found.get("status", ""))
+            yield at, row, columns
 
 
 def _is_trace_head(row: Sequence[str]) -> bool:
@@ -186,26 +192,19 @@ def _set(line: str, columns: list[str], change: MapRequirement) -> str:
 def renumber_requirements(text: str, change: Renumbering) -> str:
     """Give phases their new numbers in the traceability table; what the removed one had is unmapped."""
     lines = Lines.of(text)
-    columns: dict[str, int] = {}
     unmapped = 0
-    for at in range(len(lines)):
-        row = [cell.strip() for cell in cells(lines[at])]
-        if not row:
-            columns = {}
-        elif _is_trace_head(row):
-            columns = {name.lower(): i for i, name in enumerate(row)}
-        elif columns and len(row) > columns["phase"] and re.fullmatch(ID, row[0].strip("*` ")):
-            value = row[columns["phase"]]
-            match = re.search(rf"(?<![\w.]){TOKEN}", value)
-            number = normal_phase(match[0]) if match else ""
-            if match and number in change.numbers:
-                value = f"{value[: match.start()]}{like(match[0], change.of(number))}{value[match.end() :]}"
-                lines[at] = set_cell(lines[at], columns["phase"], value)
-            elif match and number == change.removed:
-                unmapped += 1
-                lines[at] = set_cell(lines[at], columns["phase"], "Unmapped")
-                if "status" in columns:
-                    lines[at] = set_cell(lines[at], columns["status"], "Pending")
+    for at, row, columns in _trace_rows(text):
+        value = row[columns["phase"]] if columns["phase"] < len(row) else ""
+        match = re.search(rf"(?<![\w.]){TOKEN}", value)
+        number = normal_phase(match[0]) if match else ""
+        if match and number in change.numbers:
+            value = f"{value[: match.start()]}{like(match[0], change.of(number))}{value[match.end() :]}"
+            lines[at] = set_cell(lines[at], columns["phase"], value)
+        elif match and number == change.removed:
+            unmapped += 1
+            lines[at] = set_cell(lines[at], columns["phase"], "Unmapped")
+            if "status" in columns:
+                lines[at] = set_cell(lines[at], columns["status"], "Pending")
     for at in range(len(lines) if unmapped else 0):
         if match := re.match(r"^(- Mapped to phases: )(\d+)(.*)$", lines[at]):
             lines[at] = f"{match[1]}{max(0, int(match[2]) - unmapped)}{match[3]}"

@@ -109,7 +109,15 @@ def add_phase(text: str, new: PlannedPhase, preferred: str = "") -> str:
         at, level = _place(roadmap, lines, before or siblings, new)
         section = [*phase_section(new, level=level, code=nearest.code, nothing="Nothing (first phase)")]
         inserts.append((at, spaced(lines, at, section)))
-    _extend_order(lines, nearest.number, new.number)
+    # Phases execute in numeric order: 1 → 2
+    for at in range(len(lines)):
+        if "order" in lines[at].lower() and (match := _ORDER.search(lines[at])):
+            known = re.findall(TOKEN, match[0])
+            arrow = "->" if "->" in match[0] else "→"
+            if nearest.number in map(normal_phase, known):
+                place = [*map(normal_phase, known)].index(nearest.number) + 1
+                known.insert(place, new.number)
+                lines[at] = lines[at][: match.start()] + f" {arrow} ".join(known)
     for at, added in sorted(inserts, key=lambda one: -one[0]):
         lines.insert(at, added)
     edited = str(lines)
@@ -211,18 +219,6 @@ def _row_line(lines: Lines, at: int, new: PlannedPhase) -> str:
             value = new_cell(name)
         row = set_cell(row, index, value)
     return row
-
-
-def _extend_order(lines: Lines, after: str, number: str) -> None:
-    """Add the phase to the line ``Phases execute in numeric order: 1 → 2``."""
-    for at in range(len(lines)):
-        if "order" in lines[at].lower() and (match := _ORDER.search(lines[at])):
-            known = re.findall(TOKEN, match[0])
-            arrow = "->" if "->" in match[0] else "→"
-            if after in map(normal_phase, known):
-                place = [*map(normal_phase, known)].index(after) + 1
-                known.insert(place, number)
-                lines[at] = lines[at][: match.start()] + f" {arrow} ".join(known)
 
 
 def remove_phase(text: str, change: Renumbering) -> str:

@@ -37,8 +37,8 @@ from .frontmatter import (
 )
 from .markdown import cell, document, inline, paragraphs, read_text, title
 from .model import PhaseView, Requirement, Verdict, VerdictStatus
-from .must_haves import Coverage, MustHaveResult, MustHaveResults, MustHaveStatus, coverage_of, results_of
-from .traceability import Trace, recorded_results, trace
+from .must_haves import MustHaveResult, MustHaveResults, MustHaveStatus, coverage_of, results_of
+from .traceability import recorded_results, trace
 
 # Reading
 
@@ -62,8 +62,15 @@ def parse_verdict(text: str, *, path: str) -> Verdict:
     if head.flaws:
         # Two statuses, or two lists of gaps: which of them counts is not for us to guess.
         return Verdict(status="unknown", path=path, flaws=head.flaws)
+    if head.found:
+        stated = head.text("status")
+    else:
+        match = _BODY_STATUS.search(head.body)
+        stated = match[1] if match else ""
+    # Bodies have the same words in other forms, such as "Gaps found" or "✓ PASSED".
+    words = re.sub(r"[^a-z]+", "_", stated.lower()).strip("_")
     return Verdict(
-        status=_read_status(head),
+        status=_STATUSES.get(words, "unknown"),
         score=head.text("score"),
         verified=head.text("verified"),
         gaps=tuple(gap for item in as_maps(head.get("gaps")) if (gap := _read_gap(item))),
@@ -80,17 +87,6 @@ def read_verification(phase: PhaseView) -> str:
         return read_text(phase.project, phase.verdict.path)
     except PlanningError:
         return ""
-
-
-def _read_status(head: Frontmatter) -> VerdictStatus:
-    if head.found:
-        stated = head.text("status")
-    else:
-        match = _BODY_STATUS.search(head.body)
-        stated = match[1] if match else ""
-    # Bodies have the same words in other forms, such as "Gaps found" or "✓ PASSED".
-    words = re.sub(r"[^a-z]+", "_", stated.lower()).strip("_")
-    return _STATUSES.get(words, "unknown")
 
 
 def _read_gap(item: dict[str, Value]) -> Gap | None:
@@ -214,6 +210,8 @@ def render_verification(
         verified_again = "Yes — after gap closure"
     else:
         verified_again = f"Yes — the previous status was {previous.status}"
+    assumed = "\n".join(f"- {inline(one.test)} (expected: {inline(one.expected)})" for one in report.assumed)
+    findings = [(one.severity, one.text, one.where) for one in report.observations]
     parts = [
         f"# Phase {phase.number}: {title(phase.name)} Verification Report",
         f"**Phase Goal:** {inline(phase.goal)}\n**Verified:** {stamp}\n**Status:** {status}\n"
@@ -221,9 +219,9 @@ def render_verification(
         *_result_tables(phase, results),
         *_coverage_tables(phase, results, requirements, status),
         *_human_checks(report.human),
-        *_assumed_checks(report.assumed),
+        f"### Assumed\n\nA policy answered these checks; nobody looked.\n\n{assumed}" if assumed else "",
         *_gaps_summary(report),
-        *_observations(report),
+        "## Other Findings\n\n" + _table(("Severity", "Finding", "Where"), findings) if findings else "",
     ]
     return f"{render_frontmatter(head)}\n{document(parts)}"
 
@@ -346,8 +344,8 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
     if phase.checks:
         rows = [
             (
-                cell(f"{check.plan}/{check.task}"),
-                cell(check.result.command),
+                f"{check.plan}/{check.task}",
+                check.result.command,
                 "✓ PASSED" if check.result.ok else "✗ FAILED",
                 f"exit {check.result.exit}" if check.result.exit is not None else "refused or timed out",
             )
@@ -362,47 +360,45 @@ def _coverage_tables(
     """Yield the matrix: a row for each of the phase's requirements, from the idea to the evidence."""
     known = {requirement.id: requirement for requirement in requirements}
     recorded = recorded_results(results)
-    rows: list[tuple[str, ...]] = []
+    rows: list[Sequence[str]] = []
     for coverage in coverage_of(phase, results):
         requirement = known.get(coverage.requirement) or Requirement(id=coverage.requirement, text="")
         row = trace(requirement, phase, recorded, verdict=Verdict(status=status))
-        rows.append(_coverage_row(coverage, row))
+        rows.append(
+            (
+                coverage.requirement,
+                ", ".join(coverage.plans),
+                _COVERAGE_LABELS[coverage.status],
+                coverage.proof,
+                ", ".join(requirement.statements),
+                ", ".join(commit[:7] for commit in row.commits),
+                ", ".join(check.id for check in row.checks),
+            )
+        )
     if rows:
         head = ("Requirement", "Source Plan", "Status", "Evidence", "Statements", "Commits", "Checks")
         yield "### Requirements Coverage\n\n" + _table(head, rows)
 
 
 def _required_row(result: MustHaveResult) -> tuple[str, ...]:
-    return (cell(", ".join(result.must_have.ids)), *_row(result, _TRUTH_LABELS))
+    return (", ".join(result.must_have.ids), *_row(result, _TRUTH_LABELS))
 
 
 def _row(result: MustHaveResult, labels: Mapping[MustHaveStatus, str], *details: str) -> tuple[str, ...]:
-    return (cell(result.must_have.text), *details, labels[result.status], cell(result.proof))
+    return (result.must_have.text, *details, labels[result.status], result.proof)
 
 
 def _link_row(result: MustHaveResult) -> tuple[str, ...]:
     source, _, target = result.must_have.text.partition(" -> ")
-    return cell(source), cell(target), _details(result), _LINK_LABELS[result.status], cell(result.proof)
+    return source, target, _details(result), _LINK_LABELS[result.status], result.proof
 
 
 def _details(result: MustHaveResult) -> str:
-    return cell("; ".join(result.must_have.details))
-
-
-def _coverage_row(coverage: Coverage, row: Trace) -> tuple[str, ...]:
-    return (
-        cell(coverage.requirement),
-        cell(", ".join(coverage.plans)),
-        _COVERAGE_LABELS[coverage.status],
-        cell(coverage.proof),
-        cell(", ".join(row.requirement.statements)),
-        cell(", ".join(commit[:7] for commit in row.commits)),
-        cell(", ".join(check.id for check in row.checks)),
-    )
+    return "; ".join(result.must_have.details)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+    lines = [head, ["---"] * len(head), *(map(cell, row) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -417,12 +413,6 @@ def _human_checks(checks: Sequence[HumanCheck]) -> Iterator[str]:
         )
 
 
-def _assumed_checks(checks: Sequence[HumanCheck]) -> Iterator[str]:
-    if checks:
-        listed = "\n".join(f"- {inline(check.test)} (expected: {inline(check.expected)})" for check in checks)
-        yield f"### Assumed\n\nA policy answered these checks; nobody looked.\n\n{listed}"
-
-
 def _gaps_summary(report: GapReport) -> Iterator[str]:
     yield "## Gaps Summary"
     if not report.gaps and not report.failed_detectors:
@@ -432,9 +422,3 @@ def _gaps_summary(report: GapReport) -> Iterator[str]:
         yield f"{number}. **{title(gap.truth)}**\n   - Reason: {inline(gap.reason)}{missing}"
     for name in report.failed_detectors:
         yield paragraphs(f"The detector {name} failed, so this report is incomplete.")
-
-
-def _observations(report: GapReport) -> Iterator[str]:
-    if report.observations:
-        rows = [(one.severity, cell(one.text), cell(one.where)) for one in report.observations]
-        yield "## Other Findings\n\n" + _table(("Severity", "Finding", "Where"), rows)
