@@ -102,10 +102,8 @@ def read(text: str, *, typed: bool = False) -> Source:
 
 def _may_be_path(node: Node) -> bool:
     parent = node.parent
-    if parent and parent.type == "argument_list" and parent.parent:
-        called = text_of(parent.parent, "function")
-        return not (_PRINT.match(called) or called in ("errors.New", "fmt.Errorf", "panic"))
-    return True
+    called = text_of(parent.parent, "function") if parent and parent.type == "argument_list" else ""
+    return not (_PRINT.match(called) or called in ("errors.New", "fmt.Errorf", "panic"))
 
 
 def _defined(root: Node) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import attrs
@@ -813,17 +814,14 @@ def _can_fail(function: Node, known: set[str]) -> bool:
     parameters = field(function, "parameters") or field(function, "parameter")
     first = next(_pattern_names(parameters), "")
     body = field(function, "body") or field(function, "value") or function
-    finished = None
-    if body.type == "statement_block":
-        finished = next(
-            (c.start_byte for c in named(body) if c.type == "return_statement" and not named(c)), None
-        )
-    for node in walk(body):
-        if finished is not None and node.start_byte > finished:
-            continue
-        if _is_assertion(node, first, known) and not _is_swallowed(node, function):
-            return True
-    return False
+    statements = named(body) if body.type == "statement_block" else []
+    ends = [s.start_byte for s in statements if s.type == "return_statement" and not named(s)]
+    end = ends[0] if ends else body.end_byte
+    return any(
+        _is_assertion(node, first, known) and not _is_swallowed(node, function)
+        for node in walk(body)
+        if node.start_byte <= end
+    )
 
 
 def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
@@ -882,19 +880,16 @@ def _matcher_is_constant(expect: Node) -> bool:
     call = expect.parent
     while call and call.type == "member_expression":
         call = call.parent
-    if call is None or call.type != "call_expression":
-        return True
-    return all(map(_is_constant, arguments_of(call)))
+    return call is None or call.type != "call_expression" or all(map(_is_constant, arguments_of(call)))
 
 
 def _is_swallowed(node: Node, function: Node) -> bool:
     """Whether the assertion is in a ``try`` whose ``catch`` does nothing."""
-    inner, parent = node, node.parent
-    while parent and parent != function:
-        if parent.type == "try_statement" and field(parent, "body") == inner:
-            handler = field(parent, "handler")
-            body = field(handler, "body") if handler else None
-            if body and all(_PRINT.match(text_of(statement)) for statement in named(body)):
-                return True
-        inner, parent = parent, parent.parent
+    for inner, outer in pairwise(lineage(node)):
+        if outer == function:
+            break
+        handler = field(outer, "handler") if outer.type == "try_statement" else None
+        body = field(handler, "body") if handler and field(outer, "body") == inner else None
+        if body and all(_PRINT.match(text_of(statement)) for statement in named(body)):
+            return True
     return False
