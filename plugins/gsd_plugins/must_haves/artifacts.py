@@ -202,38 +202,33 @@ def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[st
 def _is_exported(sources: Sources, path: str, source: Source, name: str, depth: int) -> bool:
     if name in source.exports:
         return True
-    if source.language == "javascript":
-        if name.split(".")[0] in source.exports and "." in name:
-            # A member of something that is imported or made by a call cannot be seen here.
-            return name in source.identifiers or name.rpartition(".")[2] in source.identifiers
-        for module in source.star if depth < 4 else ():
-            for candidate in javascript_candidates(sources, path, module):
-                for file in module_files(candidate):
-                    other = sources.source(file)
-                    if other and _is_exported(sources, file, other, name, depth + 1):
-                        return True
-            if not module.startswith("."):
-                return True  # a package of someone else may have it
-        return name == "default" and path.endswith((".vue", ".svelte"))
-    if source.language == "rust":
-        if path.endswith(("main.rs", "/bin.rs")):
-            return name in source.defined  # a program exports nothing
-        return depth < 4 and _is_passed_on(sources, path, source, name, depth)
-    return False
-
-
-def _is_passed_on(sources: Sources, path: str, source: Source, name: str, depth: int) -> bool:
-    """Whether a Rust module passes *name* on with ``pub use inner::*``, or a module of it exports a macro."""
-    for module in source.star:
-        for file in rust_module_files(path, module):
+    if source.language == "javascript" and "." in name and name.split(".")[0] in source.exports:
+        # A member of something that is imported or made by a call cannot be seen here.
+        return name in source.identifiers or name.rpartition(".")[2] in source.identifiers
+    if path.endswith(("main.rs", "/bin.rs")):
+        return name in source.defined  # a program exports nothing
+    if depth < 4:
+        for file in _passed_on(sources, path, source):
             other = sources.source(file)
             if other and name not in other.internal and _is_exported(sources, file, other, name, depth + 1):
                 return True
-    if not path.endswith("lib.rs"):
-        return False
-    # `#[macro_export]` exports from the root of the crate, wherever the macro is.
-    inner = [file for module in source.modules for file in rust_module_files(path, module)]
-    return any(f"{name}!" in other.exports for other in map(sources.source, inner) if other)
+        if source.language == "javascript" and not all(module.startswith(".") for module in source.star):
+            return True  # a package of someone else may have it
+        if path.endswith("lib.rs"):
+            # `#[macro_export]` exports from the root of the crate, wherever the macro is.
+            inner = [file for module in source.modules for file in rust_module_files(path, module)]
+            return any(f"{name}!" in other.exports for other in map(sources.source, inner) if other)
+    return name == "default" and path.endswith((".vue", ".svelte"))
+
+
+def _passed_on(sources: Sources, path: str, source: Source) -> Iterator[str]:
+    """Yield the files whose exports a module passes on: ``pub use inner::*``, ``export * from "./inner"``."""
+    for module in source.star:
+        if source.language == "rust":
+            yield from rust_module_files(path, module)
+        else:
+            for candidate in javascript_candidates(sources, path, module):
+                yield from module_files(candidate)
 
 
 def _is_open(sources: Sources, path: str, source: Source) -> bool:

@@ -25,6 +25,7 @@ from .trees import (
     comments_before,
     comments_in,
     field,
+    find,
     first_of,
     line_of,
     masked,
@@ -48,6 +49,7 @@ _ANSWER = re.compile(
     r"|fmt\.Fprint(?:ln|f)?|io\.WriteString|http\.Error|json\.NewEncoder\(\w+\)\.Encode"
     r"|(?:\w+\.)?(?:[wW]rite|[rR]espond|[sS]end|[rR]ender)\w*JSON|render\.(?:JSON|Status|NoContent)"
 )
+_WRITES = ("http.Error", "w.Write", "io.WriteString")
 _WRITERS = re.compile(r"(?:w|rw|r|c|ctx|res|resp|writer|req)")
 _SAYS_UNFINISHED = re.compile(r"\w+\.WriteHeader\(http\.StatusNotImplemented\)")
 _FAILING = ("Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow")
@@ -60,6 +62,9 @@ _MADE_OF_PARTS = word_set(
     "unary_expression literal_value literal_element keyed_element parenthesized_expression"
 )
 _STRINGS = ("interpreted_string_literal", "raw_string_literal")
+_ERROR = re.compile(r"(?:errors\.New|fmt\.Errorf|status\.Errorf?)\([^\"`]*[\"`]|\bErrNotImplemented\b")
+_UNIMPLEMENTED = re.compile(r"(?:nil,\s*)?status\.Errorf?\(codes\.Unimplemented\b")
+_DROPS = re.compile(r"_(?:,\s*_)*\s*=\s*\w+(?:,\s*\w+)*")
 _DIRECTIVE = re.compile(r"//go:(?:embed|generate|linkname)")
 
 
@@ -70,7 +75,7 @@ def read(text: str, *, typed: bool = False) -> Source:
     comments = [n for n in nodes if n.type == "comment" and not _DIRECTIVE.match(text_of(n))]
     directives = [text_of(n) for n in nodes if n.type == "comment" and _DIRECTIVE.match(text_of(n))]
     imports = [n for n in nodes if n.type == "import_spec"]
-    paths = [inner for n in imports for inner in walk(n) if inner.type in _STRINGS]
+    paths = [inner for n in imports for inner in find(n, *_STRINGS)]
     strings = [n for n in nodes if n.type in _STRINGS and n not in paths]
     defined = set(_defined(root))
     content = [n for n in named(root) if n.type not in ("package_clause", "import_declaration")]
@@ -97,10 +102,8 @@ def read(text: str, *, typed: bool = False) -> Source:
 
 def _may_be_path(node: Node) -> bool:
     parent = node.parent
-    if parent and parent.type == "argument_list" and parent.parent:
-        called = text_of(parent.parent, "function")
-        return not (_PRINT.match(called) or called in ("errors.New", "fmt.Errorf", "panic"))
-    return True
+    called = text_of(parent.parent, "function") if parent and parent.type == "argument_list" else ""
+    return not (_PRINT.match(called) or called in ("errors.New", "fmt.Errorf", "panic"))
 
 
 def _defined(root: Node) -> Iterator[str]:
@@ -111,18 +114,14 @@ def _defined(root: Node) -> Iterator[str]:
         elif node.type == "method_declaration":
             yield from (name, f"{_receiver(node)}.{name}")
         elif node.type in ("type_declaration", "const_declaration", "var_declaration"):
-            for spec in walk(node):
-                if spec.type in ("type_spec", "type_alias"):
-                    owner = text_of(spec, "name")
-                    yield owner
-                    for inner in walk(spec):
-                        if inner.type in ("field_declaration", "method_elem", "method_spec"):
-                            member = text_of(inner, "name")
-                            yield from (member, f"{owner}.{member}")
-                elif spec.type in ("const_spec", "var_spec"):
-                    yield from (
-                        text_of(n) for n in spec.children_by_field_name("name") if n.type == "identifier"
-                    )
+            for spec in find(node, "type_spec", "type_alias"):
+                owner = text_of(spec, "name")
+                yield owner
+                for inner in find(spec, "field_declaration", "method_elem", "method_spec"):
+                    member = text_of(inner, "name")
+                    yield from (member, f"{owner}.{member}")
+            for spec in find(node, "const_spec", "var_spec"):
+                yield from _names(spec)
 
 
 def _receiver(node: Node) -> str:
@@ -135,8 +134,8 @@ def _receiver(node: Node) -> str:
 def _functions(root: Node) -> Iterator[Function]:
     bare_types = {  # `type Null struct{}`: without fields, its methods can only be constant
         text_of(spec, "name")
-        for spec in walk(root)
-        if spec.type == "type_spec" and re.fullmatch(r"struct\s*\{\s*\}", text_of(spec, "type"))
+        for spec in find(root, "type_spec")
+        if re.fullmatch(r"struct\s*\{\s*\}", text_of(spec, "type"))
     }
     methods = [n for n in named(root) if n.type == "method_declaration" and field(n, "body")]
     real = {_receiver(n) for n in methods if _body_of(n)[0] == "code"}
@@ -147,17 +146,12 @@ def _functions(root: Node) -> Iterator[Function]:
         owner = _receiver(node) if node.type == "method_declaration" else ""
         names = _parameters(node)
         result = text_of(node, "result")
-        used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
+        used = set(map(text_of, find(body, "identifier")))
         name = text_of(node, "name")
         values = tuple(n for n in names if n not in NEUTRAL and n != "_")
-        mentioned = {
-            text_of(inner)
-            for inner in walk(field(node, "body") or node)
-            if inner.type == "identifier" and not _is_dropped(inner)
-        }
-        calls = [
-            text_of(n, "function") for n in walk(field(node, "body") or node) if n.type == "call_expression"
-        ]
+        whole = field(node, "body") or node
+        mentioned = {text_of(n) for n in find(whole, "identifier") if not _is_dropped(n)}
+        calls = [text_of(n, "function") for n in find(whole, "call_expression")]
         printing = [called for called in calls if _PRINT.fullmatch(called)]
         yield Function(
             name=f"{owner}.{name}" if owner else name,
@@ -188,8 +182,7 @@ def _functions(root: Node) -> Iterator[Function]:
 
 def _is_dropped(name: Node) -> bool:
     """Whether a name is only assigned to ``_``, for the compiler."""
-    statement = name.parent.parent if name.parent else None
-    return bool(statement and re.fullmatch(r"_(?:,\s*_)*\s*=\s*\w+(?:,\s*\w+)*", text_of(statement)))
+    return bool(name.parent and _DROPS.fullmatch(text_of(name.parent.parent)))
 
 
 def _has_unnamed_parameters(node: Node) -> bool:
@@ -202,8 +195,13 @@ def _parameters(node: Node) -> list[str]:
     for child in named(field(node, "parameters")):
         if re.search(r"http\.|context\.|testing\.", text_of(child, "type")):
             continue
-        found += [text_of(n) for n in child.children_by_field_name("name")]
+        found += _names(child)
     return found
+
+
+def _names(node: Node) -> list[str]:
+    """Return the names that a declaration of one or more has."""
+    return [text_of(name) for name in node.children_by_field_name("name") if name.type != ","]
 
 
 def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
@@ -212,9 +210,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
         return "code", "", function
     names = set(_parameters(function))
     # Names that have their first value when they are returned: results, and variables of literals.
-    constants = {
-        text_of(n) for child in named(field(function, "result")) for n in child.children_by_field_name("name")
-    }
+    constants = {name for child in named(field(function, "result")) for name in _names(child)}
     rest: list[Node] = []
     printed = refused = ""
     slept = False
@@ -222,26 +218,24 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
         text = text_of(statement)
         call = first_of(statement) if statement.type == "expression_statement" else None
         called = text_of(call, "function") if call else ""
-        if _SAYS_UNFINISHED.fullmatch(text) or (
-            called in ("http.Error", "w.Write", "io.WriteString")
-            and UNFINISHED.search(text.partition('"')[2])
+        says_unfinished = UNFINISHED.search(re.sub(r".*?[\"`]", "", text, count=1))
+        if called == "panic" and says_unfinished:
+            returned = [node for other in rest for node in find(other, "return_statement")]
+            if all(map(_is_refusal, returned)):
+                return "unfinished", text, body
+            return "code", "", body  # it refuses what no branch handles
+        if (
+            _SAYS_UNFINISHED.fullmatch(text)
+            or (called in _WRITES and UNFINISHED.search(text.partition('"')[2]))
+            or (UNFINISHED_STATUS.search(text) and _ANSWER.fullmatch(called))
         ):
             refused = text
-            continue
-        if called == "panic" and UNFINISHED.search(re.sub(r".*?[\"`]", "", text, count=1)):
-            if any(not _is_refusal(inner) for other in rest for inner in walk(other)):
-                return "code", "", body  # it refuses what no branch handles
-            return "unfinished", text, body
-        if call and UNFINISHED_STATUS.search(text) and _ANSWER.fullmatch(called):
-            refused = text
-            continue
-        if _PRINT.fullmatch(called) or re.match(r"fmt\.Fprint\w*\(os\.Std", text):
+        elif _PRINT.fullmatch(called) or re.match(r"fmt\.Fprint\w*\(os\.Std", text):
             printed = text
-            if UNFINISHED.search(re.sub(r".*?[\"`]", "", text, count=1)):
-                refused = text
+            refused = text if says_unfinished else refused
         elif called == "time.Sleep":
             slept = True
-        elif re.fullmatch(r"_(?:,\s*_)*\s*=\s*\w+(?:,\s*\w+)*", text) or statement.type == "empty_statement":
+        elif _DROPS.fullmatch(text) or statement.type == "empty_statement":
             pass
         elif declared := _constants(statement):
             constants |= declared
@@ -251,10 +245,9 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
         return "unfinished", refused, body
     if rest and all(map(_is_answer, rest)):
         return "constant", "; ".join(map(text_of, rest)), body
+    idle: tuple[BodyKind, str, Node] = ("print", printed, body) if printed else ("empty", "", body)
     if not rest:
-        if slept:
-            return "code", "", body
-        return ("print", printed, body) if printed else ("empty", "", body)
+        return ("code", "", body) if slept else idle
     returned = returned_values(rest, "return_statement") if len(rest) > 1 else []
     if len({text_of(node) for node in returned}) == 1:
         values = _returned(returned[0])
@@ -264,15 +257,10 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
         return "code", "", body
     values = _returned(rest[0])
     text = text_of(rest[0]).removeprefix("return").strip()
-    error = re.search(
-        r"(?:errors\.New|fmt\.Errorf|status\.Errorf?)\([^\"`]*[\"`]|\bErrNotImplemented\b", text
-    )
-    if (error and UNFINISHED.search(text)) or re.match(
-        r"(?:nil,\s*)?status\.Errorf?\(codes\.Unimplemented\b", text
-    ):
+    if (_ERROR.search(text) and UNFINISHED.search(text)) or _UNIMPLEMENTED.match(text):
         return "unfinished", text_of(rest[0]), body
     if not values or (printed and text == "nil"):
-        return ("print", printed, body) if printed else ("empty", "", body)
+        return idle
     if len(values) == 1 and text in names:
         return "identity", text, body
     constant = all(_is_constant(value) or text_of(value) in constants for value in values)
@@ -305,9 +293,7 @@ def _is_answer(statement: Node) -> bool:
 
 
 def _is_refusal(node: Node) -> bool:
-    """Whether a node is no ``return``, or returns only literals, an error or nothing."""
-    if node.type != "return_statement":
-        return True
+    """Whether a ``return`` returns only literals, an error or nothing."""
     return all(_is_constant(value) or re.search(r"(?i)err", text_of(value)) for value in _returned(node))
 
 
@@ -324,7 +310,7 @@ def _constants(statement: Node) -> set[str]:
     if statement.type == "short_var_declaration":
         names, values = named(field(statement, "left")), named(field(statement, "right"))
     elif statement.type == "var_declaration":
-        specs = [n for n in walk(statement) if n.type == "var_spec"]
+        specs = find(statement, "var_spec")
         names = [name for spec in specs for name in spec.children_by_field_name("name")]
         values = [value for spec in specs for value in named(field(spec, "value"))]
     else:
@@ -356,7 +342,7 @@ def _tests(text: str, root: Node) -> Iterator[Test]:
     for _ in range(3):
         known |= {name for name, node in functions.items() if _can_fail(node, functions, known)}
     excluded = re.search(r"^//\s*(?:go:build|\+build)\s+(?:ignore|never)\b", text, re.MULTILINE) is not None
-    uses = Counter(text_of(n) for n in walk(root) if n.type == "identifier")
+    uses = Counter(map(text_of, find(root, "identifier")))
     for name, node in functions.items():
         parameters = text_of(node, "parameters")
         suite = node.type == "method_declaration" and name.startswith("Test") and parameters == "()"
@@ -377,8 +363,8 @@ def _tests(text: str, root: Node) -> Iterator[Test]:
                 skipped=_is_skipped(node),
                 runs=not excluded and re.match(r"Test(?![a-z])", name) is not None,
             )
-    for node in walk(root):
-        if node.type == "call_expression" and text_of(node, "function") in ("Describe", "ginkgo.Describe"):
+    for node in find(root, "call_expression"):
+        if text_of(node, "function") in ("Describe", "ginkgo.Describe"):
             yield Test(name="Describe", line=line_of(node))
 
 
@@ -391,9 +377,7 @@ def _is_skipped(node: Node) -> bool:
 def _can_fail(function: Node, functions: dict[str, Node], known: set[str]) -> bool:
     contexts = set(re.findall(r"(\w+)\s+\*?testing\.(?:T|TB|B|F)\b", text_of(function)))
     receiver = text_of(function, "receiver").strip("()").split(" ")[0]
-    for node in walk(field(function, "body") or function):
-        if node.type != "call_expression":
-            continue
+    for node in find(field(function, "body") or function, "call_expression"):
         called = text_of(node, "function")
         arguments = arguments_of(node)
         owner, _, method = called.partition(".")

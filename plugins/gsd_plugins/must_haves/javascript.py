@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import attrs
@@ -26,6 +27,7 @@ from .trees import (
     comments_before,
     comments_in,
     field,
+    find,
     first_of,
     line_of,
     lineage,
@@ -95,9 +97,11 @@ def read(text: str, *, typed: bool = False) -> Source:
     comments = [n for n in nodes if n.type == "comment" and not text_of(n).startswith("/// <reference")]
     contents = [n for n in nodes if n.type in ("string_fragment", "jsx_text")]
     exports = _Exports()
+    names: set[str] = set()
     for node in root.named_children:
         exports.add(node)
-    names = _declared(root)
+        declared = field(node, "declaration") if node.type == "export_statement" else node
+        names |= _declared_by(declared) if declared else set()
     imports = "require" in text or "import_statement" in {n.type for n in root.children}
     if not exports.found and not imports:  # a script of a page: its declarations are global
         exports.names |= names
@@ -139,15 +143,6 @@ def _is_nothing(node: Node) -> bool:
 
 def _string(node: Node | None) -> str:
     return text_of(node)[1:-1] if node and node.type in _STRINGS else ""
-
-
-def _declared(root: Node) -> set[str]:
-    found: set[str] = set()
-    for statement in root.named_children:
-        node = field(statement, "declaration") if statement.type == "export_statement" else statement
-        if node:
-            found |= _declared_by(node)
-    return found
 
 
 def _declared_by(node: Node) -> set[str]:
@@ -208,9 +203,10 @@ class _Exports:
                 for specifier in named(child):
                     name = text_of(field(specifier, "alias") or field(specifier, "name")).strip("'\"")
                     self.names.add(name)
-            elif child.type in ("identifier", *_FUNCTIONS, *_CLASSES, *_DECLARATIONS):
-                name_node = child if child.type == "identifier" else field(child, "name")
-                self.names |= {text_of(name_node)} - {""}
+            elif child.type == "identifier":
+                self.names.add(text_of(child))
+            elif child.type in (*_FUNCTIONS, *_CLASSES, *_DECLARATIONS):
+                self.names |= {text_of(child, "name")} - {""}
         if declaration := field(node, "declaration"):
             self.names |= {name.strip("'\"") for name in _declared_by(declaration)}
 
@@ -251,13 +247,9 @@ def _members(nodes: Sequence[Node], exports: set[str]) -> set[str]:
     """Return the members of exported classes, interfaces and objects: ``Cart.total`` and ``total``."""
     found: set[str] = set()
     for node in nodes:
-        if node.type in (*_CLASSES, "interface_declaration", "enum_declaration"):
-            owner, body = text_of(node, "name"), field(node, "body")
-        elif node.type == "variable_declarator":
-            owner, body = text_of(node, "name"), field(node, "value")
-        else:
-            continue
-        if owner not in exports or body is None:
+        is_type = node.type in (*_CLASSES, "interface_declaration", "enum_declaration")
+        owner, body = text_of(node, "name"), field(node, "body" if is_type else "value")
+        if owner not in exports or body is None or not (is_type or node.type == "variable_declarator"):
             continue
         for inner in walk(body, skip=("statement_block",)):
             key = field(inner, "name") or field(inner, "key")
@@ -272,8 +264,7 @@ def _references(nodes: Sequence[Node]) -> Iterator[Reference]:
     for node in nodes:
         if node.type in ("import_statement", "export_statement"):
             if module := _string(field(node, "source")):
-                names = tuple(text_of(n) for n in walk(node) if n.type == "identifier")
-                yield Reference(module=module, names=names)
+                yield Reference(module=module, names=tuple(map(text_of, find(node, "identifier"))))
             for child in named(node):
                 if child.type == "import_require_clause":
                     yield Reference(module=_string(field(child, "source")))
@@ -372,20 +363,14 @@ def _nested(nodes: Sequence[Node], seen: set[int]) -> Iterator[Function]:
         ):
             continue
         found = _function(node, name, node, set(), set())
-        yield attrs.evolve(
-            found, nested=True, callback=_answers_the_rest(node), answers=found.answers and _changes(node)
-        )
+        # One for what no other takes: ``app.use(…)``, ``route.all(…)``.
+        takes_the_rest = bool(re.search(r"\.(?:all|use)$", text_of(parent.parent, "function")))
+        changes = found.answers and _changes(parent.parent)
+        yield attrs.evolve(found, nested=True, callback=takes_the_rest, answers=changes)
 
 
-def _answers_the_rest(function: Node) -> bool:
-    """Whether a handler is for what no other takes: ``app.use(…)``, ``route.all(…)``."""
-    call = function.parent.parent if function.parent else None
-    return bool(call and re.search(r"\.(?:all|use)$", text_of(call, "function")))
-
-
-def _changes(function: Node) -> bool:
+def _changes(call: Node | None) -> bool:
     """Whether an inline handler is for a request that changes something: ``router.post("/orders", …)``."""
-    call = function.parent.parent if function.parent else None
     if call is None or not _CHANGES.search(text_of(call, "function")):
         return False
     path = text_of(first_of(field(call, "arguments")))
@@ -449,12 +434,10 @@ def _class(
     )
     members: list[tuple[Node, Node]] = []
     for member in named(body):
-        if member.type == "method_definition":
-            members.append((member, member))
-        elif member.type in ("public_field_definition", "field_definition"):
-            value = field(member, "value")
-            if value and value.type in _FUNCTIONS:
-                members.append((member, value))
+        is_field = member.type in ("public_field_definition", "field_definition")
+        value = field(member, "value") if is_field else member
+        if value and value.type in (*_FUNCTIONS, "method_definition"):
+            members.append((member, value))
     peers = any(_body_of(value)[0] == "code" for _, value in members)
     for member, value in members:
         method = text_of(field(member, "name") or field(member, "property"))
@@ -468,7 +451,7 @@ def _class(
 
 
 def _bases(heritage: Node) -> list[str]:
-    return [text_of(n) for n in walk(heritage) if n.type in ("identifier", "type_identifier")]
+    return [text_of(name) for name in find(heritage, "identifier", "type_identifier")]
 
 
 def _overrides(nodes: Sequence[Node]) -> Iterator[str]:
@@ -495,24 +478,16 @@ def _function(
     if returned:
         empty = re.fullmatch(r"(?:Promise<)?(?:void|undefined|never|unknown|any|asserts .*)>?", returned)
         returns = "nothing" if empty else "value"
-    used = (
-        {text_of(inner) for inner in walk(body) if inner.type.endswith("identifier")} if body else set[str]()
-    )
+    used = {text_of(n) for n in walk(body) if n.type.endswith("identifier")} if body else set[str]()
     values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
     mentioned = {
-        text_of(inner)
-        for inner in walk(body or node)
-        if inner.type in ("identifier", "shorthand_property_identifier")
-        and not (
-            inner.parent
-            and inner.parent.type == "unary_expression"
-            and text_of(inner.parent).startswith("void")
-        )
+        text_of(name)
+        for name in find(body or node, "identifier", "shorthand_property_identifier")
+        if not (name.parent and name.parent.type == "unary_expression" and text_of(name.parent)[:4] == "void")
     }
     calls = [
-        text_of(field(n, "function") or field(n, "constructor"))
-        for n in walk(body or node)
-        if n.type in ("call_expression", "new_expression")
+        text_of(field(call, "function") or field(call, "constructor"))
+        for call in find(body or node, "call_expression", "new_expression")
     ]
     printing = [called for called in calls if _PRINT.fullmatch(called)]
     response = kind == "constant" and _RESPONSE.match(value)
@@ -648,10 +623,8 @@ def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[Body
     while node.type in (*_AROUND, "await_expression") and (inner := first_of(node)):
         node = inner
     text = text_of(node)
-    if node.type.startswith("jsx_") and not any(
-        inner.type == "jsx_expression" and named(inner) for inner in walk(node)
-    ):
-        said = " ".join(text_of(inner).strip() for inner in walk(node) if inner.type == "jsx_text")
+    if node.type.startswith("jsx_") and not any(map(named, find(node, "jsx_expression"))):
+        said = " ".join(text_of(inner).strip() for inner in find(node, "jsx_text"))
         if not _is_empty_markup(node):
             return "constant", f"<>{said}</>"
     if node.type == "identifier" and text in constants:
@@ -665,9 +638,8 @@ def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[Body
     if node.type == "call_expression" and _PRINT.fullmatch(text_of(node, "function")):
         return "print", text
     is_response = node.type == "call_expression" and _RESPONSE.fullmatch(text_of(node, "function"))
-    if is_response and all(map(_is_constant, arguments_of(node))):
-        return "constant", text
-    return "code", ""
+    is_answer = is_response and all(map(_is_constant, arguments_of(node)))
+    return ("constant", text) if is_answer else ("code", "")
 
 
 def _is_empty_markup(node: Node) -> bool:
@@ -675,12 +647,11 @@ def _is_empty_markup(node: Node) -> bool:
     if not node.type.startswith("jsx_"):
         return False
     kinds = [i.type for i in walk(node) if i.type != "jsx_expression" or named(i)]  # {/* a comment */}
-    says = any(i.type == "jsx_text" and text_of(i).strip() for i in walk(node))
-    if not says and re.search(r"\b(?:TODO|FIXME)\b", comments_in(node)):
-        return not {"jsx_expression", "jsx_self_closing_element"} & set(kinds)
+    shown = " ".join(text_of(inner).strip() for inner in find(node, "jsx_text")).strip()
     if {"jsx_expression", "jsx_self_closing_element"} & set(kinds):
         return False
-    shown = " ".join(text_of(inner).strip() for inner in walk(node) if inner.type == "jsx_text").strip()
+    if not shown and re.search(r"\b(?:TODO|FIXME)\b", comments_in(node)):
+        return True
     if not shown:
         return "jsx_attribute" not in kinds
     owner = next((outer for outer in lineage(node) if field(outer, "name")), None)
@@ -748,21 +719,21 @@ def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
             r"(?i)helper|util|support|fixture|harness|setup|common|/test|check|assert|expect|verif",
             _string(field(node, "source")),
         ):
-            imported |= {text_of(inner) for inner in walk(node) if inner.type == "identifier"}
+            imported |= set(map(text_of, find(node, "identifier")))
     known = set(imported)
     for _ in range(3):
         known |= {name for name, node in helpers.items() if _can_fail(node, known)}
     for node in nodes:
         if node.type != "call_expression":
             continue
-        called = _callee(node)
-        if called.endswith(".run") and {"valid", "invalid"} <= _keys_of_last_argument(node):
+        called, arguments = _callee(node), arguments_of(node)
+        keys = {text_of(pair, "key") for last in arguments[-1:] for pair in named(last)}
+        if called.endswith(".run") and {"valid", "invalid"} <= keys:
             yield Test(name=called, line=line_of(node))  # a RuleTester of ESLint
         if not _TEST_CALL.match(called) and not re.match(r"\([^()]*\b(?:test|it)\b[^()]*\)$", called):
             continue
         if _GROUP_CALL.match(called):
             continue
-        arguments = arguments_of(node)
         function = next((a for a in arguments if a.type in _FUNCTIONS), None)
         if not arguments or (function is None and (len(arguments) != 2 or arguments[0].type not in _STRINGS)):
             continue
@@ -800,11 +771,6 @@ def _options(call: Node) -> str:
     return next((text_of(a) for a in arguments_of(call) if a.type == "object"), "")
 
 
-def _keys_of_last_argument(call: Node) -> set[str]:
-    last = next(iter(arguments_of(call)[-1:]), None)
-    return {text_of(pair, "key") for pair in named(last)} if last and last.type == "object" else set()
-
-
 def _callee(call: Node) -> str:
     """Return what is called, without the arguments of calls in it: ``test.each`` for ``test.each([…])``."""
     function = field(call, "function")
@@ -824,12 +790,11 @@ def _waits_for_done(function: Node) -> bool:
     """Whether the test ends only when something calls the callback that it gets (``finish(done)``)."""
     last = list(_pattern_names(field(function, "parameters") or field(function, "parameter")))[-1:]
     return last == ["done"] and any(
-        inner.type == "identifier"
-        and text_of(inner) == "done"
+        text_of(inner) == "done"
         and inner.parent is not None
         and (inner.parent.type == "arguments" or _is_in_callback(inner, function))
         and not _WAITS_ONLY.match(text_of(inner.parent.parent))
-        for inner in walk(field(function, "body") or function)
+        for inner in find(field(function, "body") or function, "identifier")
     )
 
 
@@ -849,17 +814,14 @@ def _can_fail(function: Node, known: set[str]) -> bool:
     parameters = field(function, "parameters") or field(function, "parameter")
     first = next(_pattern_names(parameters), "")
     body = field(function, "body") or field(function, "value") or function
-    finished = None
-    if body.type == "statement_block":
-        finished = next(
-            (c.start_byte for c in named(body) if c.type == "return_statement" and not named(c)), None
-        )
-    for node in walk(body):
-        if finished is not None and node.start_byte > finished:
-            continue
-        if _is_assertion(node, first, known) and not _is_swallowed(node, function):
-            return True
-    return False
+    statements = named(body) if body.type == "statement_block" else []
+    ends = [s.start_byte for s in statements if s.type == "return_statement" and not named(s)]
+    end = ends[0] if ends else body.end_byte
+    return any(
+        _is_assertion(node, first, known) and not _is_swallowed(node, function)
+        for node in walk(body)
+        if node.start_byte <= end
+    )
 
 
 def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
@@ -910,31 +872,24 @@ def _is_never_called(expect: Node) -> bool:
     outer = expect.parent
     while outer and outer.parent and outer.parent.type == "member_expression":
         outer = outer.parent
-    return bool(
-        outer
-        and outer.parent
-        and outer.parent.type == "expression_statement"
-        and re.match(r"to[A-Z]", text_of(outer, "property"))
-    )
+    ends = outer and outer.parent and outer.parent.type == "expression_statement"
+    return bool(ends and re.match(r"to[A-Z]", text_of(outer, "property")))
 
 
 def _matcher_is_constant(expect: Node) -> bool:
     call = expect.parent
     while call and call.type == "member_expression":
         call = call.parent
-    if call is None or call.type != "call_expression":
-        return True
-    return all(map(_is_constant, arguments_of(call)))
+    return call is None or call.type != "call_expression" or all(map(_is_constant, arguments_of(call)))
 
 
 def _is_swallowed(node: Node, function: Node) -> bool:
     """Whether the assertion is in a ``try`` whose ``catch`` does nothing."""
-    inner, parent = node, node.parent
-    while parent and parent != function:
-        if parent.type == "try_statement" and field(parent, "body") == inner:
-            handler = field(parent, "handler")
-            body = field(handler, "body") if handler else None
-            if body and all(_PRINT.match(text_of(statement)) for statement in named(body)):
-                return True
-        inner, parent = parent, parent.parent
+    for inner, outer in pairwise(lineage(node)):
+        if outer == function:
+            break
+        handler = field(outer, "handler") if outer.type == "try_statement" else None
+        body = field(handler, "body") if handler and field(outer, "body") == inner else None
+        if body and all(_PRINT.match(text_of(statement)) for statement in named(body)):
+            return True
     return False

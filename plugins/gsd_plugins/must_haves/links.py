@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 from gsd_core import BadArtifact, Evidence, Gap, KeyLink
@@ -33,6 +34,9 @@ _COMMENTS = {
         (".c", ".h", ".cc", ".cpp", ".hpp", ".php", ".dart", ".java", ".kt"), r"/\*.*?\*/|(?m://[^\n]*$)"
     ),
 }
+_QUOTED = re.compile(
+    r"(?s)\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`"
+)
 _INDIRECT = re.compile(
     r"(?i)\b(?:fetch|https?|api|requests?|url|routes?|endpoint|websocket|socket|events?|emits?|queue|sql|quer(?:y|ies)"
     r"|database|env(?:ironment)?|cli|sub-?process|spawns?|exec|command|render|template|static|config|convention"
@@ -51,6 +55,8 @@ _THROUGH = re.compile(
     r"|through|indirect\w*|depend\w*|inject\w*|facade|wrapper|decorators?|signals?|bus|dispatch\w*|di)\b"
 )
 """What a plan says of a link that another module makes."""
+_CODE = re.compile(r"\b(?:import|from|require|use|include|new|await|mod|extends|fetch)\b|\\\(|::|\w\\?\.\w")
+"""A pattern that is about a statement or a call, rather than about a value such as a URL."""
 
 
 async def check_link(sources: Sources, link: KeyLink) -> Gap | Evidence | None:
@@ -72,14 +78,17 @@ def _check_reference(
 ) -> Gap | Evidence | None:
     source = sources.source(path)
     code = source.code if source else without_comments(path, text)
+    named = _mention(target, code)
+    missing = _gap(link, f"{link.source} does not refer to {target}")
+    in_comment = _gap(link, f"{link.source} mentions {target} only in a comment")
     if not sources.exists(target):
-        if name := _mention(target, code):
-            return _evidence(link, f"mentions {name!r}")
+        if named:
+            return _evidence(link, f"mentions {named!r}")
         package = PurePosixPath(target).parent.name
         if not _is_file_name(target) or (package and _mention(package, code)):
             return None  # a route, a table or prose, or a package: for the verifier
         by_name = source.language != "go" if source else PurePosixPath(path).suffix in REFER_BY_NAME
-        return _gap(link, f"{link.source} does not refer to {target}") if by_name else None
+        return missing if by_name else None
     if refers(sources, path, target):
         return _evidence(link, f"imports {target}")
     if found := _file_reference(source, code, path, target):
@@ -90,22 +99,21 @@ def _check_reference(
     same_language = source is not None and LANGUAGES.get(PurePosixPath(target).suffix) == source.language
     if source is not None and (not same_language or _INDIRECT.search(link.via)):
         # Another language, or no import by its nature: a name in the code or its strings has to do.
-        if name := _mention(target, code if _INDIRECT.search(link.via) else _without_prose(source)):
+        if name := named if _INDIRECT.search(link.via) else _mention(target, _without_prose(source)):
             return _evidence(link, f"mentions {name!r}")
-        if _mention(target, code):
+        if named:
             return _gap(link, f"{link.source} mentions {target} only in text")
         if _BY_TOOL.search(link.via) and not same_language:
             return None
         if _mention(target, text):
-            return _gap(link, f"{link.source} mentions {target} only in a comment")
-        return _gap(link, f"{link.source} does not refer to {target}") if same_language else None
+            return in_comment
+        return missing if same_language else None
     if source is None:
-        if name := _mention(target, code):
-            return _evidence(link, f"mentions {name!r}")
+        if named:
+            return _evidence(link, f"mentions {named!r}")
         if _mention(target, text):
-            return _gap(link, f"{link.source} mentions {target} only in a comment")
-        by_name = PurePosixPath(path).suffix in REFER_BY_NAME
-        return _gap(link, f"{link.source} does not refer to {target}") if by_name else None
+            return in_comment
+        return missing if PurePosixPath(path).suffix in REFER_BY_NAME else None
     if (source.faulty and _mention(target, source.bare)) or IN_DATA_FOLDER.search(target):
         return None
     if _THROUGH.search(link.via) and refers_through(sources, path, target):
@@ -119,15 +127,16 @@ async def _check_pattern(
 ) -> Gap | Evidence | None:
     source = sources.source(path)
     code = source.code if source else without_comments(path, text)
+    matches = _evidence(link, f"matches /{link.pattern}/")
     match await search(link.pattern, code):
         case Found.YES:
             pass
         case Found.NO if source and await search(link.pattern, _joined(_without_prose(source))) is Found.YES:
-            return _evidence(link, f"matches /{link.pattern}/")
+            return matches
         case Found.NO:
             if code != text and await search(link.pattern, text) is Found.YES:
                 if re.search(r"^\W*(?:#|//|/\*|<!--|\"\"\")", link.pattern):  # the pattern is a comment
-                    return _evidence(link, f"matches /{link.pattern}/")
+                    return matches
                 return _gap(link, f"{link.source} matches /{link.pattern}/ only in a comment")
             return _gap(link, f"nothing in {link.source} matches /{link.pattern}/")
         case Found.TIMEOUT:
@@ -140,13 +149,12 @@ async def _check_pattern(
     other = sources.source(target)
     # The name of a function is in the code that calls it; that of a table may be only in a statement of SQL.
     is_name = other is not None and link.pattern in other.defined and not _INDIRECT.search(link.via)
-    if source is None or not (is_name or _looks_like_code(link.pattern)):
-        return _evidence(link, f"matches /{link.pattern}/")
-    if await search(link.pattern, source.bare) is Found.YES:
-        return _evidence(link, f"matches /{link.pattern}/")
+    if source is None or not (is_name or _CODE.search(link.pattern)):
+        return matches
     # The match needs the content of a string: of an import, a path or a URL, or only of prose?
-    if await search(link.pattern, _without_prose(source)) is Found.YES:
-        return _evidence(link, f"matches /{link.pattern}/")
+    for searched in (source.bare, _without_prose(source)):
+        if await search(link.pattern, searched) is Found.YES:
+            return matches
     imports = re.search(r"\b(?:import|from|require|use|include|mod)\b", link.pattern)
     if (
         imports
@@ -177,28 +185,14 @@ def _joined(code: str) -> str:
     return "".join(found)
 
 
-def _looks_like_code(pattern: str) -> bool:
-    """Whether a pattern is about a statement or a call, rather than about a value such as a URL."""
-    return bool(
-        re.search(
-            r"\b(?:import|from|require|use|include|new|await|mod|extends|fetch)\b|\\\(|::|\w\\?\.\w", pattern
-        )
-    )
-
-
 def _without_prose(source: Source) -> str:
     """Return the code without strings that contain statements or sentences: paths and URLs remain."""
-    quoted = re.compile(
-        r"(?s)\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`"
-    )
 
     def replaced(match: re.Match[str]) -> str:
-        inner = match[0].strip("\"'`")
-        if re.search(r"\s", inner) or re.search(r"[\w)]\(|::", inner):
-            return match[0][0] + match[0][-1]
-        return match[0]
+        is_prose = re.search(r"\s|[\w)]\(|::", match[0].strip("\"'`"))
+        return match[0][0] + match[0][-1] if is_prose else match[0]
 
-    return quoted.sub(replaced, source.code)
+    return _QUOTED.sub(replaced, source.code)
 
 
 def _file_reference(source: Source | None, code: str, path: str, target: str) -> str:
@@ -239,11 +233,7 @@ def _url_of(target: str) -> str:
     if not match or (match[1] == "routes" and "+" not in target and not target.endswith("x")):
         return ""
     parts = [p for p in (match[2] + (match[3] or "")).strip("/").split("/") if p and not p.startswith("(")]
-    fixed: list[str] = []
-    for part in parts:
-        if part.startswith(("[", "$", ":")):
-            break
-        fixed.append(part)
+    fixed = [*takewhile(lambda part: not part.startswith(("[", "$", ":")), parts)]
     return "/" + "/".join(fixed) if fixed else ""
 
 

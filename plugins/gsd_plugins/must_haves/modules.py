@@ -105,15 +105,13 @@ def refers_through(sources: Sources, path: str, target: str) -> bool:
     """Whether the file at *path* imports a module that imports *target*; the module may have any purpose."""
     suffix, stem = PurePosixPath(path).suffix, PurePosixPath(target).stem
     stem = PurePosixPath(target).parent.name if stem in ("index", "__init__", "mod", "lib") else stem
-    for file in islice(project_files(sources.tree, suffix), MAX_FILES):
-        if (
-            file not in (path, target)
-            and stem in (sources.text(file) or "")
-            and refers(sources, path, file)
-            and refers(sources, file, target)
-        ):
-            return True
-    return False
+    return any(
+        file not in (path, target)
+        and stem in (sources.text(file) or "")
+        and refers(sources, path, file)
+        and refers(sources, file, target)
+        for file in islice(project_files(sources.tree, suffix), MAX_FILES)
+    )
 
 
 def project_files(tree: Tree, suffix: str, below: str = "") -> Iterator[str]:
@@ -294,10 +292,10 @@ def _go(sources: Sources, path: str, source: Source, target: str) -> bool:
             break
     inside = posixpath.relpath(folder or ".", root or ".") if module else folder
     wanted = (module if inside == "." else f"{module}/{inside}") if module else ""
-    for reference in source.references:
-        if reference.module == wanted or (not module and folder and reference.module.endswith(f"/{folder}")):
-            return True
-    return False
+    imported = [reference.module for reference in source.references]
+    if wanted in imported:
+        return True
+    return not module and bool(folder) and any(one.endswith(f"/{folder}") for one in imported)
 
 
 # Rust

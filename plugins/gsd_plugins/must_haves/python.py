@@ -60,6 +60,10 @@ _PROMISES = re.compile(
 _REFUSES = re.compile(
     r"(?i)\b(?:not (?:allowed|possible|applicable|defined)|cannot|must|invalid|instead|use \w+)\b"
 )
+_SKIPS = re.compile(
+    r"\bmark\.skip\b(?!if)|\bunittest\.skip\b|^skip\(|skip(?:if|If)\((?:condition=)?(?:True|1)\b"
+    r"|\bskipUnless\((?:False|0)\b"
+)
 _TRIVIAL_TRY = (ast.Pass, ast.Continue)
 
 
@@ -170,10 +174,14 @@ def _bound_names(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[str]:
                 elif type(statement).__name__ == "TypeAlias":  # ``type X = …``: ast has it from Python 3.12
                     yield prefix + ast.unparse(statement).split()[1].split("[")[0]
                 # Branches of ``if``, ``try`` and ``with`` bind names of the module, too.
-                for block in ("body", "orelse", "finalbody"):
-                    yield from _bound_names(getattr(statement, block, []), prefix)
-                for handler in getattr(statement, "handlers", []):
-                    yield from _bound_names(handler.body, prefix)
+                for block in _blocks(statement):
+                    yield from _bound_names(block, prefix)
+
+
+def _blocks(statement: ast.stmt) -> Sequence[Sequence[ast.stmt]]:
+    """Return the blocks of an ``if``, a ``try`` or another statement that has some."""
+    blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
+    return blocks + [handler.body for handler in getattr(statement, "handlers", [])]
 
 
 def _listed(module: ast.Module) -> tuple[frozenset[str] | None, bool]:
@@ -214,25 +222,20 @@ def _references(nodes: Sequence[ast.AST]) -> Iterator[Reference]:
 def _path_strings(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """Yield the strings that are arguments, values or items: not those that are printed or explain."""
     for node in nodes:
+        items: Sequence[ast.expr | None]
         match node:
             case ast.Call(func=function):
                 if _PRINT.fullmatch(ast.unparse(function)) or ast.unparse(function).endswith("Error"):
                     continue
                 items = [*node.args, *(keyword.value for keyword in node.keywords)]
-            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-                pass
-            case ast.Dict(values=items):
-                pass
-            case ast.Assign(value=assigned):
-                items = [assigned]
-            case ast.AnnAssign(value=annotated) if annotated is not None:
-                items = [annotated]
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+                items = parts
             case ast.BinOp(left=left, right=right):
                 items = [left, right]
+            case ast.Assign(value=item) | ast.AnnAssign(value=item) | ast.Return(value=item):
+                items = [item]
             case ast.Subscript(slice=index):
                 items = [index]
-            case ast.Return(value=returned) if returned is not None:
-                items = [returned]
             case _:
                 continue
         for item in items:
@@ -247,15 +250,16 @@ def _path_strings(nodes: Sequence[ast.AST]) -> Iterator[str]:
 
 @attrs.frozen(kw_only=True)
 class _Class:
-    name: str
-    abstract: bool
-    inherits: bool
-    peers: bool
+    """What a class says about its methods; without a name, it is the module."""
+
+    name: str = ""
+    abstract: bool = False
+    inherits: bool = False
+    peers: bool = False
 
 
 def _functions(module: ast.Module, nodes: Sequence[ast.AST], remarks: dict[int, str]) -> Iterator[Function]:
-    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
-    bases = {ast.unparse(base).split("[")[0].rpartition(".")[2] for node in classes for base in node.bases}
+    bases = {name for node in nodes if isinstance(node, ast.ClassDef) for name in _base_names(node)}
     defaults = {
         inner.id
         for node in nodes
@@ -272,141 +276,139 @@ def _functions(module: ast.Module, nodes: Sequence[ast.AST], remarks: dict[int, 
     }
     # `class Retry: pass` is a marker if the module itself makes or compares it.
     used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    for function in _functions_of(module.body, None, bases, defaults, remarks):
+    for function in _Reader(bases=bases, defaults=defaults, remarks=remarks).functions(module.body, _Class()):
         if function.parameters != ("…",) or function.name not in used:
             yield function
 
 
-def _functions_of(
-    body: Sequence[ast.stmt],
-    owner: _Class | None,
-    bases: set[str],
-    defaults: set[str],
-    remarks: dict[int, str],
-) -> Iterator[Function]:
-    for statement in body:
-        if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
-            continue  # a demonstration
-        if isinstance(statement, ast.If | ast.Try | ast.With):
-            blocks = [getattr(statement, block, []) for block in ("body", "orelse", "finalbody")]
-            blocks += [handler.body for handler in getattr(statement, "handlers", [])]
-            for block in blocks:
-                fallback = owner is None and (
-                    block is not statement.body
-                    or (isinstance(statement, ast.If) and _PLATFORM.search(ast.unparse(statement.test)))
-                )
-                for function in _functions_of(block, owner, bases, defaults, remarks):
-                    yield attrs.evolve(function, conditional=True, fallback=bool(fallback))
-        if isinstance(statement, ast.ClassDef):
-            yield from _methods(statement, bases, defaults, remarks)
-        if isinstance(statement, _Def):
-            yield _function(statement, owner, defaults, remarks)
-            inner = [node for node in statement.body if isinstance(node, _Def)]
-            decorated = [node for node in inner if node.decorator_list]
-            yield from _functions_of(decorated, None, bases, defaults, remarks)
-            for closure in inner:
-                if closure not in decorated:
-                    yield attrs.evolve(_function(closure, None, defaults, remarks), nested=True)
-
-
-def _methods(
-    node: ast.ClassDef, bases: set[str], defaults: set[str], remarks: dict[int, str]
-) -> Iterator[Function]:
-    names = {ast.unparse(base).split("[")[0].rpartition(".")[2] for base in node.bases}
-    metaclasses = {ast.unparse(keyword.value).rpartition(".")[2] for keyword in node.keywords}
-    kinds = [(m.name, _classify(m.body, ())[0]) for m in node.body if isinstance(m, _Def)]
-    has_code = any(kind == "code" for _, kind in kinds)
-    abstract = (
-        bool(names & {"ABC", "Protocol"})
-        or "ABCMeta" in metaclasses
-        or (node.name in bases and not (has_code and names - {"object", "Generic"}))
-        or _BASE_NAMES.search(node.name) is not None
-    )
-    content = _without_docstring(node.body)
-    if not node.bases and not node.decorator_list and all(map(_does_nothing, content)) and not abstract:
-        # A marker or a namespace has a docstring that says so.
-        if not ast.get_docstring(node) and not node.name.startswith("_"):
-            yield Function(name=node.name, line=node.lineno, body="empty", parameters=("…",), returns="value")
-        return
-    peers = any(kind == "code" and name != "__init__" for name, kind in kinds)
-    idle = bool(kinds) and all(kind == "empty" for _, kind in kinds)
-    # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
-    abstract |= idle and (node.name in defaults or bool(_LISTENS & set(words_of(node.name))))
-    prescribing = {
-        n for n in names - {"object"} if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)
-    }
-    owner = _Class(name=node.name, abstract=abstract, inherits=bool(prescribing), peers=peers)
-    yield from _functions_of(node.body, owner, bases, defaults, remarks)
+def _base_names(node: ast.ClassDef) -> set[str]:
+    """Return the names of a class's bases, without their modules and type arguments."""
+    return {ast.unparse(base).split("[")[0].rpartition(".")[2] for base in node.bases}
 
 
 def _overrides(nodes: Sequence[ast.AST]) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, ast.ClassDef):
-            for base in node.bases:
-                name = ast.unparse(base).split("[")[0].rpartition(".")[2]
-                for method in node.body:
-                    if isinstance(method, _Def) and _classify(method.body, ())[0] != "unfinished":
-                        yield f"{name}.{method.name}"
+        if isinstance(node, ast.ClassDef) and node.bases:
+            for method in node.body:
+                if isinstance(method, _Def) and _classify(method.body, ())[0] != "unfinished":
+                    yield from (f"{base}.{method.name}" for base in _base_names(node))
 
 
-def _function(
-    node: ast.FunctionDef | ast.AsyncFunctionDef,
-    owner: _Class | None,
-    defaults: set[str],
-    remarks: dict[int, str],
-) -> Function:
-    decorators = [ast.unparse(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
-    given = node.args
-    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    names = [argument.arg for argument in arguments if argument]
-    if owner and names and "staticmethod" not in decorators:
-        names = names[1:]
-    kind, value, rest = _classify(node.body, names)
-    used = {inner.id for statement in rest for inner in ast.walk(statement) if isinstance(inner, ast.Name)}
-    returned = ast.unparse(node.returns) if node.returns else ""
-    returns: Literal["value", "nothing", "unknown"] = "unknown"
-    if returned:
-        returns = "nothing" if returned in ("None", "'None'") or "Never" in returned else "value"
-        if kind == "empty" and re.search(
-            r"NoReturn|Generator|Iterator|\bAny\b|\bobject\b|Optional|None", returned
-        ):
-            returns = "unknown"
-    mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
-    handles = any(map(_ANSWERS.search, decorators)) or bool({"request", "req"} & set(names))
-    calls = [ast.unparse(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
-    printing = [called for called in calls if _PRINT.fullmatch(called)]
-    last = node.end_lineno or node.lineno
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return Function(
-        name=f"{owner.name}.{node.name}" if owner else node.name,
-        line=node.lineno,
-        body=kind,
-        value=value,
-        parameters=values,
-        announces=bool(printing),
-        idle=len(printing) + calls.count("len") == len(calls),
-        length=last - node.lineno + 1,
-        unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
-        answers=handles
-        and kind == "constant"
-        and "(" in value.replace("{", "(")
-        and not REFUSAL_STATUS.search(value),
-        ignored=tuple(n for n in names if n.startswith("_") and n != "_"),
-        uses_parameters=bool(used & set(names)),
-        returns=returns,
-        comment="\n".join(remarks[at] for at in range(node.lineno, last + 1) if at in remarks),
-        doc="\n".join([ast.get_docstring(node) or "", remarks.get(first - 1, "")]),
-        declared=any(map(_DECLARING.search, decorators))
-        or (kind == "unfinished" and owner is not None and owner.inherits and node.name.startswith("__"))
-        or any(d.endswith(("fixture", ".register", ".setter", ".deleter")) for d in decorators)
-        or (owner is not None and owner.abstract),
-        inherits=owner is not None and owner.inherits,
-        method=owner is not None,
-        exported=not node.name.startswith("_"),
-        callback=node.name in defaults or (bool(names) and set(names) == {"_"}),
-        peers=owner is not None and owner.peers,
-    )
+@attrs.frozen(kw_only=True)
+class _Reader:
+    """Reads functions, given the names of all *bases*, what stands in as *defaults*, and comments by line."""
+
+    bases: set[str]
+    defaults: set[str]
+    remarks: dict[int, str]
+
+    def functions(self, body: Sequence[ast.stmt], owner: _Class) -> Iterator[Function]:
+        for statement in body:
+            if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
+                continue  # a demonstration
+            if isinstance(statement, ast.If | ast.Try | ast.With):
+                for block in _blocks(statement):
+                    fallback = not owner.name and (
+                        block is not statement.body
+                        or (isinstance(statement, ast.If) and _PLATFORM.search(ast.unparse(statement.test)))
+                    )
+                    for function in self.functions(block, owner):
+                        yield attrs.evolve(function, conditional=True, fallback=bool(fallback))
+            if isinstance(statement, ast.ClassDef):
+                yield from self._methods(statement)
+            if isinstance(statement, _Def):
+                yield self._function(statement, owner)
+                inner = [node for node in statement.body if isinstance(node, _Def)]
+                decorated = [node for node in inner if node.decorator_list]
+                yield from self.functions(decorated, _Class())
+                for closure in inner:
+                    if closure not in decorated:
+                        yield attrs.evolve(self._function(closure, _Class()), nested=True)
+
+    def _methods(self, node: ast.ClassDef) -> Iterator[Function]:
+        names = _base_names(node)
+        metaclasses = {ast.unparse(keyword.value).rpartition(".")[2] for keyword in node.keywords}
+        kinds = [(m.name, _classify(m.body, ())[0]) for m in node.body if isinstance(m, _Def)]
+        has_code = any(kind == "code" for _, kind in kinds)
+        abstract = (
+            bool(names & {"ABC", "Protocol"})
+            or "ABCMeta" in metaclasses
+            or (node.name in self.bases and not (has_code and names - {"object", "Generic"}))
+            or _BASE_NAMES.search(node.name) is not None
+        )
+        content = _without_docstring(node.body)
+        if not node.bases and not node.decorator_list and all(map(_does_nothing, content)) and not abstract:
+            # A marker or a namespace has a docstring that says so.
+            if not ast.get_docstring(node) and not node.name.startswith("_"):
+                yield Function(
+                    name=node.name, line=node.lineno, body="empty", parameters=("…",), returns="value"
+                )
+            return
+        peers = any(kind == "code" and name != "__init__" for name, kind in kinds)
+        idle = bool(kinds) and all(kind == "empty" for _, kind in kinds)
+        # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
+        abstract |= idle and (node.name in self.defaults or bool(_LISTENS & set(words_of(node.name))))
+        prescribing = {
+            n for n in names - {"object"} if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)
+        }
+        owner = _Class(name=node.name, abstract=abstract, inherits=bool(prescribing), peers=peers)
+        yield from self.functions(node.body, owner)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: _Class) -> Function:
+        decorators = [ast.unparse(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
+        given = node.args
+        arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        names = [argument.arg for argument in arguments if argument]
+        if owner.name and names and "staticmethod" not in decorators:
+            names = names[1:]
+        kind, value, rest = _classify(node.body, names)
+        used = {
+            inner.id for statement in rest for inner in ast.walk(statement) if isinstance(inner, ast.Name)
+        }
+        returned = ast.unparse(node.returns) if node.returns else ""
+        returns: Literal["value", "nothing", "unknown"] = "unknown"
+        if returned:
+            returns = "nothing" if returned in ("None", "'None'") or "Never" in returned else "value"
+            if kind == "empty" and re.search(
+                r"NoReturn|Generator|Iterator|\bAny\b|\bobject\b|Optional|None", returned
+            ):
+                returns = "unknown"
+        mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
+        handles = any(map(_ANSWERS.search, decorators)) or bool({"request", "req"} & set(names))
+        calls = [ast.unparse(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+        printing = [called for called in calls if _PRINT.fullmatch(called)]
+        last = node.end_lineno or node.lineno
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        return Function(
+            name=f"{owner.name}.{node.name}" if owner.name else node.name,
+            line=node.lineno,
+            body=kind,
+            value=value,
+            parameters=values,
+            announces=bool(printing),
+            idle=len(printing) + calls.count("len") == len(calls),
+            length=last - node.lineno + 1,
+            unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
+            answers=handles
+            and kind == "constant"
+            and "(" in value.replace("{", "(")
+            and not REFUSAL_STATUS.search(value),
+            ignored=tuple(n for n in names if n.startswith("_") and n != "_"),
+            uses_parameters=bool(used & set(names)),
+            returns=returns,
+            comment="\n".join(self.remarks[at] for at in range(node.lineno, last + 1) if at in self.remarks),
+            doc="\n".join([ast.get_docstring(node) or "", self.remarks.get(first - 1, "")]),
+            declared=any(map(_DECLARING.search, decorators))
+            or (kind == "unfinished" and owner.inherits and node.name.startswith("__"))
+            or any(d.endswith(("fixture", ".register", ".setter", ".deleter")) for d in decorators)
+            or owner.abstract,
+            inherits=owner.inherits,
+            method=bool(owner.name),
+            exported=not node.name.startswith("_"),
+            callback=node.name in self.defaults or (bool(names) and set(names) == {"_"}),
+            peers=owner.peers,
+        )
 
 
 def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind, str, list[ast.stmt]]:
@@ -632,10 +634,9 @@ def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
         for target in node.targets
         if re.match(r"_?assert", node.value.attr)
     }
-    asserting = {name for name, node in helpers.items() if _asserts(node, imported)}
-    for _ in range(2):  # helpers that call helpers
-        asserting |= {name for name, node in helpers.items() if _asserts(node, imported | asserting)}
-    known = imported | asserting
+    known = set(imported)
+    for _ in range(3):  # helpers that call helpers
+        known |= {name for name, node in helpers.items() if _asserts(node, known)}
     skipped = any(
         isinstance(s, ast.Assign)
         and ast.unparse(s.targets[0]) == "pytestmark"
@@ -714,13 +715,7 @@ def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, known: set[st
 
 
 def _skips(text: str) -> bool:
-    return bool(
-        re.search(
-            r"\bmark\.skip\b(?!if)|\bunittest\.skip\b|^skip\(|skip(?:if|If)\((?:condition=)?(?:True|1)\b",
-            text,
-        )
-        or re.search(r"\bskipUnless\((?:False|0)\b", text)
-    )
+    return bool(_SKIPS.search(text))
 
 
 def _skips_here(statement: ast.stmt) -> bool:

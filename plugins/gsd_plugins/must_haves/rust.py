@@ -24,6 +24,7 @@ from .trees import (
     comments_before,
     comments_in,
     field,
+    find,
     first_of,
     line_of,
     lineage,
@@ -48,6 +49,11 @@ _ASSERTS = re.compile(
 _TEST_ATTRIBUTE = re.compile(
     r"#\[(?:\w+::)*(?:test|rstest|test_case|wasm_bindgen_test|quickcheck|case|apply|proptest)\b"
 )
+_UNIMPLEMENTED = re.compile(
+    r"(?:Err\()?(?:\w+::)*(?:NotImplemented|NOT_IMPLEMENTED|Unimplemented)(?:\.into\(\))?\)?"
+    r"|(?:Err\()?(?:\w+::)*unimplemented\([^()]*\)\)?"
+)
+_DROPS = r"let _ = (?:&?\w+|\([\w\s,&]*\));"
 _SLEEP = re.compile(r"(?:\w+::)*sleep\(")
 _LET = re.compile(r"let (?:mut )?(\w+)(?:\s*:[^=]*)?\s*=\s*(.*);", re.DOTALL)
 _CHOICES = re.compile(r"(?:\w+::)*[A-Z]\w*")
@@ -74,12 +80,7 @@ def read(text: str, *, typed: bool = False) -> Source:
     _items(root, "", exports, defined)
     use = [n for n in nodes if n.type == "use_declaration"]
     modules = tuple(text_of(n, "name") for n in nodes if n.type == "mod_item" and not field(n, "body"))
-    macros = {
-        text_of(inner)
-        for n in nodes
-        if n.type == "macro_invocation" and n.parent == root
-        for inner in walk(n)
-    }
+    macros = {text_of(inner) for n in find(root, "macro_invocation") if n.parent == root for inner in walk(n)}
     content = [
         n for n in named(root) if n.type not in ("use_declaration", "inner_attribute_item", "attribute_item")
     ]
@@ -126,13 +127,12 @@ def _globs(use: Sequence[Node]) -> Iterator[str]:
     for node in use:
         if not _is_public(node):
             continue
-        for inner in walk(node):
-            if inner.type == "use_wildcard":
-                path = text_of(inner).removesuffix("*").removesuffix("::")
-                for outer in lineage(inner):  # `pub use inner::{deeper::*, other}`
-                    if outer.type == "scoped_use_list":
-                        path = f"{text_of(outer, 'path')}::{path}"
-                yield re.sub(r"\s", "", path)
+        for inner in find(node, "use_wildcard"):
+            path = text_of(inner).removesuffix("*").removesuffix("::")
+            for outer in lineage(inner):  # `pub use inner::{deeper::*, other}`
+                if outer.type == "scoped_use_list":
+                    path = f"{text_of(outer, 'path')}::{path}"
+            yield re.sub(r"\s", "", path)
 
 
 def _path_text(node: Node) -> str:
@@ -189,8 +189,7 @@ def _items(parent: Node, owner: str, exports: set[str], defined: set[str], *, tr
         elif node.type == "use_declaration":
             names = {
                 text_of(inner, "alias") if inner.type == "use_as_clause" else text_of(inner)
-                for inner in walk(field(node, "argument") or node)
-                if inner.type in ("identifier", "type_identifier", "use_as_clause")
+                for inner in find(field(node, "argument"), "identifier", "type_identifier", "use_as_clause")
             }
             defined |= names
             if _is_public(node):
@@ -217,12 +216,12 @@ def _functions(nodes: Sequence[Node]) -> Iterator[Function]:
             # `Path(id): Path<u32>` binds `id`.
             for name in re.findall(r"(?<![\w:])(?!mut\b|ref\b)[a-z_]\w*", text_of(child, "pattern"))
         ]
-        used = {text_of(inner) for inner in walk(body) if inner.type == "identifier"}
+        used = set(map(text_of, find(body, "identifier")))
         values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
         whole = text_of(node, "body")
-        dropped = re.findall(r"let _ = (?:&?\w+|\([\w\s,&]*\));|drop\(\w+\);", whole)
+        dropped = re.findall(rf"{_DROPS}|drop\(\w+\);", whole)
         used -= {name for text in dropped for name in re.findall(r"\w+", text)}
-        rest = re.sub(r"let _ = (?:&?\w+|\([\w\s,&]*\));|//[^\n]*", "", whole)
+        rest = re.sub(rf"{_DROPS}|//[^\n]*", "", whole)
         # Also of the modules and blocks that contain it.
         conditions = "\n".join(map(_attributes, lineage(node)))
         yield Function(
@@ -290,7 +289,7 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
         if macro in ("todo", "unimplemented") or (
             macro in ("panic", "bail", "anyhow::bail") and UNFINISHED.search(text[text.find('"') :])
         ):
-            if any(inner.type == "return_expression" for other in rest for inner in walk(other)):
+            if any(find(other, "return_expression") for other in rest):
                 return "code", "", body  # it refuses what no branch handles
             return "unfinished", text, body
         if _PRINT.fullmatch(macro):
@@ -301,11 +300,10 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
             slept = True
         elif (let := _LET.fullmatch(text)) and _is_constant(let[2].strip()):
             constants[let[1]] = let[2].strip()
-        elif not re.fullmatch(r"let _ = (?:&?\w+|\([\w\s,&]*\));|;|\(\)|drop\(\w+\);", text):
+        elif not re.fullmatch(rf"{_DROPS}|;|\(\)|drop\(\w+\);", text):
             rest.append(statement)
-    unfinished = next((n for n in walk(body) if n.type == "macro_invocation" and _is_unfinished(n)), None)
-    if unfinished:
-        return "unfinished", text_of(unfinished), body
+    if unfinished := [macro for macro in find(body, "macro_invocation") if _is_unfinished(macro)]:
+        return "unfinished", text_of(unfinished[0]), body
     if not rest:
         if constants or slept:
             return "code", "", body
@@ -321,16 +319,9 @@ def _body_of(function: Node) -> tuple[BodyKind, str, Node]:
     text = constants.get(text, text)
     if refused and _is_constant(text):
         return "unfinished", refused, body
-    if re.fullmatch(
-        r"(?:Err\()?(?:\w+::)*(?:NotImplemented|NOT_IMPLEMENTED|Unimplemented)(?:\.into\(\))?\)?", text
-    ):
-        return "unfinished", text, body
     error = re.match(r'(?s)Err\([^"]*(".*)', text)
-    if error and UNFINISHED.search(error[1]):
-        return "unfinished", text, body
-    if re.fullmatch(r"(?:Err\()?(?:\w+::)*unimplemented\([^()]*\)\)?", text) or (
-        UNFINISHED_STATUS.search(text) and re.fullmatch(r"(?:\w+::)*\w+(?:\.into_response\(\))?", text)
-    ):
+    status = UNFINISHED_STATUS.search(text) and re.fullmatch(r"(?:\w+::)*\w+(?:\.into_response\(\))?", text)
+    if _UNIMPLEMENTED.fullmatch(text) or (error and UNFINISHED.search(error[1])) or status:
         return "unfinished", text, body
     if printed and text == "Ok(())":
         return "print", printed, body
@@ -387,13 +378,10 @@ def _is_literal(node: Node) -> bool:
 def _tests(nodes: Sequence[Node]) -> Iterator[Test]:
     functions = {text_of(n, "name"): n for n in nodes if n.type == "function_item"}
     outside = {text_of(n, "name") for n in nodes if n.type == "mod_item" and not field(n, "body")}
-    called = {text_of(n, "function").rpartition("::")[2] for n in nodes if n.type == "call_expression"} | {
-        text_of(inner)
-        for n in nodes
-        if n.type == "token_tree"
-        for inner in n.children
-        if inner.type == "identifier"
-    }
+    called = {text_of(n, "function").rpartition("::")[2] for n in nodes if n.type == "call_expression"}
+    for node in nodes:
+        if node.type == "token_tree":
+            called |= {text_of(inner) for inner in node.children if inner.type == "identifier"}
     # `fn is_send<T: Send>() {}` fails when it is compiled.
     known = {name for name, node in functions.items() if _is_bound_check(node)}
     for _ in range(3):

@@ -183,10 +183,8 @@ def read_source(path: str, text: str) -> Source | None:
 def _script(text: str) -> str:
     """Return the scripts of a single-file component, everything else blank, with the same lines."""
     kept = [match.span(1) for match in re.finditer(r"<script\b[^>]*>(.*?)</script>", text, re.DOTALL)]
-    return "".join(
-        char if char == "\n" or any(start <= at < end for start, end in kept) else " "
-        for at, char in enumerate(text)
-    )
+    bounds = [0, *(bound for span in kept for bound in span), len(text)]
+    return blank(text, zip(bounds[::2], bounds[1::2], strict=True))
 
 
 def _markup(text: str) -> str:

@@ -39,6 +39,17 @@ _RUNNERS = (
     *("vitest", "jest", "mocha", "playwright", "cypress", "ava", "tape"),
     *("bun", "jasmine", "karma", "deno"),
 )
+_DOTTED = r"(?:^|[/.])(?:test|spec)\.[cm]?[jt]sx?$"
+_COLLECTED = {
+    "jest": rf"{_DOTTED}|__tests__/",
+    "mocha": r"^(?:test|spec)/",
+    "cypress": r"\.cy\.[^/]*$",
+    "ava": rf"{_DOTTED}|(?:^|/)(?:tests?|__tests__)/|^test",
+    "node": r"(?:^|/)test/|(?:^|[/.\-_])test\.[cm]?[jt]s$|(?:^|/)test-[^/]*$",
+    **dict.fromkeys(("bun", "deno"), r"[._](?:test|spec)\.[cm]?[jt]sx?$|(?:^|/)test\.[^/]*$"),
+    **dict.fromkeys(("tape", "jasmine", "karma"), ""),
+}
+"""The files that each runner collects without a configuration, if not only dotted ones."""
 _JS_CONFIGS = tuple(
     f"{name}.config.{suffix}"
     for name in ("vitest", "vite", "jest", "playwright")
@@ -178,31 +189,9 @@ def _javascript(sources: Sources, path: str, config: str) -> str:
     if any(_matches(glob, path) for glob in globs):
         return ""
     for runner in [*runners, *(["node"] if node else [])]:
-        if _by_default(runner, path, name):
+        if re.search(_COLLECTED.get(runner, _DOTTED), path):
             return ""
     return f"its tests never run: {' and '.join(runners) or 'node --test'} would not collect {path}"
-
-
-def _by_default(runner: str, path: str, name: str) -> bool:
-    dotted = re.search(r"(?:^|\.)(?:test|spec)\.[cm]?[jt]sx?$", name) is not None
-    match runner:
-        case "jest":
-            return dotted or "__tests__/" in path
-        case "mocha":
-            return re.match(r"(?:test|spec)/", path) is not None
-        case "cypress":
-            return ".cy." in name
-        case "tape" | "jasmine" | "karma":
-            return True
-        case "ava":
-            return dotted or re.search(r"(?:^|/)(?:tests?|__tests__)/|^test", path) is not None
-        case "node":
-            in_folder = re.search(r"(?:^|/)test/", path) is not None
-            return in_folder or re.search(r"(?:^|[.\-_])test\.[cm]?[jt]s$|^test-", name) is not None
-        case "bun" | "deno":
-            return re.search(r"[._](?:test|spec)\.[cm]?[jt]sx?$|^test\.", name) is not None
-        case _:
-            return dotted
 
 
 def _other_configs(sources: Sources, text: str) -> list[str]:

@@ -45,6 +45,11 @@ def walk(node: Node, *, skip: Sequence[str] = ()) -> Iterator[Node]:
             stack.extend(reversed(current.children))
 
 
+def find(node: Node | None, *kinds: str) -> list[Node]:
+    """Return *node* and the nodes below it that are of one of *kinds*, in the order of the text."""
+    return [inner for inner in walk(node) if inner.type in kinds] if node else []
+
+
 def text_of(node: Node | None, name: str = "") -> str:
     """Return the text of a node, or of its child in the field *name*; empty without a node."""
     if node and name:
@@ -94,8 +99,6 @@ def masked(text: str, nodes: Sequence[Node]) -> str:
     """Return *text* with *nodes* blank."""
     data = text.encode("utf-8", "replace")
     spans = [(node.start_byte, node.end_byte) for node in nodes]
-    if len(data) == len(text):
-        return blank(text, spans)
     # Offsets count bytes: Latin-1 maps each byte to one character and back.
     return blank(data.decode("latin-1"), spans).encode("latin-1").decode("utf-8", "replace")
 
@@ -115,10 +118,7 @@ def returned_values(statements: Sequence[Node], kind: str) -> list[Node]:
             continue
         if inner.type not in ("if_statement", "if_expression"):
             return []
-        for name in ("consequence", "alternative"):
-            branch = field(inner, name)
-            if branch is None:
-                continue
+        for branch in filter(None, (field(inner, "consequence"), field(inner, "alternative"))):
             if branch.type == "else_clause":
                 branch = first_of(branch) or branch
             is_statement = branch.type in (kind, "if_statement", "if_expression")
