@@ -13,6 +13,7 @@ from .errors import (
     PlanningError,
     PluginError,
     PluginRefused,
+    Postponed,
     RejectedAnswer,
     StepError,
     Transient,
@@ -68,7 +69,7 @@ from .model.step import (
     TaskCommit,
     Verified,
 )
-from .model.usage import Amount, Cap, Pause, Scope, Spend, Stop, Unit, Usage
+from .model.usage import Amount, Cap, Pause, Postpone, Scope, Spend, Stop, Unit, Usage
 from .own_process import data_output
 from .planning.changes import (
     AddDecisions,
@@ -191,6 +192,8 @@ __all__ = [
     "PlanningError",
     "PluginError",
     "PluginRefused",
+    "Postpone",
+    "Postponed",
     "Profile",
     "ProjectInfo",
     "Question",

@@ -7,6 +7,7 @@
         Transient                 try again, no earlier than ``until`` if that is set (exit 75)
           Interference            what only the run may change was changed while an agent worked (exit 1)
           Outage                  a service does not answer: keep trying for a while
+          Postponed               a policy lets the next agent call wait (exit 75)
         Permanent                 do not try again
           Credentials             log in first (exit 4)
           Exhausted               a budget or a usage limit is used up (exit 5)
@@ -85,6 +86,10 @@ class Outage(Transient):
     It will answer again, and a failed try costs nothing; so the wait may take many more tries than
     for another transient failure.
     """
+
+
+class Postponed(Transient):
+    """A policy lets an agent call wait until *until*; nothing has failed, and nothing was spent."""
 
 
 class Permanent(StepError):

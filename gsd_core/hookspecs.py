@@ -24,7 +24,7 @@ from .model.question import Answer, Inquiry
 from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.session import SessionHost
 from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
-from .model.usage import Cap, Pause, Spend, Stop, Unit
+from .model.usage import Cap, Pause, Postpone, Spend, Stop, Unit
 from .planning.model import PhaseView
 
 if TYPE_CHECKING:
@@ -372,14 +372,15 @@ async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | No
 
 
 @hookspec(mode="fan_out")
-async def gsd_check_budget(spend: Spend) -> Stop | Pause | Cap | None:
+async def gsd_check_budget(spend: Spend) -> Stop | Pause | Postpone | Cap | None:
     """Decide whether the run may continue to spend.
 
     When: before each agent call, and after each turn that reports its usage.
     Return: ``Stop(reason)`` ends the run (exit code 5), ``Pause(reason)`` asks a human, ``None`` allows.
         ``Cap(dollars, turns)`` allows too, and is the most that the next call may use: the agent ends it
-        there, and the run with it (5). After a turn it has no effect.
-    Calling: at most 2 s for each plugin; Stop beats Pause, and the lowest cap counts.
+        there, and the run with it (5). ``Postpone(reason, until)`` lets the step wait, and run again then.
+        After a turn, these two have no effect.
+    Calling: at most 2 s for each plugin; Stop beats Postpone, that beats Pause, and the lowest cap counts.
     Failure: fails closed, as Stop.
     Since: 0.1.
 

@@ -144,8 +144,8 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
         now = step_status(step, interrupted=status.interrupted)
         yield f"step {step.id}: {now}{until}, attempt {step.attempt}"
-        if step.until and step.failure:
-            yield f"  because of: {one_line(step.failure.message, 200)}"
+        if step.until and step.why:
+            yield f"  because of: {one_line(step.why, 200)}"
     for step_id, assumed in status.assumed:
         yield f"assumed, nobody looked ({step_id}): {first_line(assumed.text, 120)}"
     for service in status.not_notified:

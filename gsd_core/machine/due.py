@@ -125,10 +125,11 @@ class Start:
 
 @attrs.frozen(kw_only=True)
 class Wait:
-    """Wait until the step may continue."""
+    """Wait until the step may continue; *why* says what for."""
 
     step: str
     until: datetime
+    why: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -348,7 +349,7 @@ def _begin(state: State, start: Start) -> Next:
     # or decide for itself.
     elif inquiry := _open_inquiry(state, step):
         return AskAgain(step=step, inquiry=inquiry)
-    return start if record.until is None else Wait(step=step, until=record.until)
+    return start if record.until is None else Wait(step=step, until=record.until, why=record.why)
 
 
 def _open_inquiry(state: State, step: str) -> Inquiry | None:

@@ -287,7 +287,8 @@ class AttemptEnded:
 class AttemptLost(AttemptEnded):
     """An attempt ended without a result, and none of the agent's doing.
 
-    *why* is ``stopped``, ``parked`` (then *questions* are those it waits for) or the end of the process.
+    *why* is ``stopped``, ``parked`` (then *questions* are those it waits for), ``postponed`` (a policy lets
+    the next agent call wait) or the end of the process.
     *kept* is the ref that has the uncommitted work.
     """
 

@@ -166,8 +166,8 @@ def _attempt_lost(state: State, fact: Recorded[object], data: facts.AttemptLost)
     record = state.steps[fact.step]
     if data.questions:
         return _with(state, evolve(record, status="parked"))
-    # A stop on request is not a crash.
-    counts = data.why != "stopped"
+    # A stop on request is not a crash, and a wait is not either.
+    counts = data.why not in ("stopped", "postponed")
     return _with(state, evolve(record, status="waiting", lost=record.lost + counts))
 
 
@@ -178,7 +178,7 @@ def _attempt_failed(state: State, fact: Recorded[object], data: facts.AttemptFai
 def _timer_set(state: State, fact: Recorded[object], data: facts.TimerSet) -> State:
     # A wrapper may ask to wait before the first attempt.
     record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="waiting")
-    return _with(state, evolve(record, status="waiting", until=data.until))
+    return _with(state, evolve(record, status="waiting", until=data.until, why=data.why))
 
 
 def _timer_fired(state: State, fact: Recorded[object], _: facts.TimerFired) -> State:

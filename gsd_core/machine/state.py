@@ -126,9 +126,9 @@ class StepRecord:
     over (after a failure, or because its result was undone), and *base* is the seq where the current
     generation began: recorded agent calls from before it are not reused. *completed* counts
     completions, *lost* the attempts lost in a row. *result* is the seq of the recorded result. *until* is
-    when a waiting step may continue. *gaps* and *failed_detectors* are those that a verify step reported,
-    *passed* whether it reported neither; *for_gaps* marks a plan step that plans gaps. *base_commit* and
-    *dirty_before* are HEAD and the uncommitted paths when the work began.
+    when a waiting step may continue, and *why* says what it waits for. *gaps* and *failed_detectors* are
+    those that a verify step reported, *passed* whether it reported neither; *for_gaps* marks a plan step
+    that plans gaps. *base_commit* and *dirty_before* are HEAD and the uncommitted paths when the work began.
     """
 
     id: StepId
@@ -141,6 +141,7 @@ class StepRecord:
     lost: int = 0
     failure: Failure | None = None
     until: datetime | None = None
+    why: str = ""
     result: int = 0
     gaps: tuple[str, ...] = ()
     failed_detectors: tuple[str, ...] = ()

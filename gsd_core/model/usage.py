@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -116,7 +117,8 @@ class Spend:
     *held* is what other calls in progress may still use, *coming* what comes next may: the limit of the call,
     or else what a turn has used at most so far, so that a budget is not exceeded by the turn whose usage is
     known only afterwards. *unknown* are the units in which a call of this process has not reported its usage:
-    a budget in them cannot be kept.
+    a budget in them cannot be kept. *agents* are the plugins that are asked to do the next call, in order;
+    after a turn there is none.
     """
 
     run: str
@@ -133,6 +135,7 @@ class Spend:
         default=attrs.Factory(lambda spend: Amount(dollars=spend.reserved or Decimal(0)), takes_self=True)
     )
     unknown: frozenset[Unit] = frozenset()
+    agents: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -160,3 +163,11 @@ class Pause:
     """The decision of a budget policy to ask a human before spending more."""
 
     reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Postpone:
+    """The decision of a budget policy that the next call has to wait until *until* (aware, UTC)."""
+
+    reason: str
+    until: datetime

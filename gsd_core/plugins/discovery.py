@@ -19,7 +19,7 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     *("gsd_plugins.claude", "gsd_plugins.rehearsal", "gsd_plugins.native"),
     *("gsd_plugins.commands", "gsd_plugins.terminal", "gsd_plugins.must_haves"),
     *("gsd_plugins.history", "gsd_plugins.uat", "gsd_plugins.answers", "gsd_plugins.retry"),
-    *("gsd_plugins.apprise", "gsd_plugins.permissions", "gsd_plugins.budget"),
+    *("gsd_plugins.apprise", "gsd_plugins.permissions", "gsd_plugins.budget", "gsd_plugins.governor"),
     *("gsd_plugins.inplace", "gsd_plugins.worktree", "gsd_plugins.sessions", "gsd_plugins.mcp"),
     "gsd_plugins.web",
     *("gsd_plugins.bubblewrap", "gsd_plugins.seatbelt", "gsd_plugins.yolo"),

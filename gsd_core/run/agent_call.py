@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import attrs
 
 from gsd_core.codec import structure, unstructure
-from gsd_core.errors import ConfigError, Exhausted, Permanent, PluginError, RejectedAnswer
+from gsd_core.errors import ConfigError, Exhausted, Permanent, PluginError, Postponed, RejectedAnswer
 from gsd_core.hookspecs import gsd_check_budget, gsd_run_agent
 from gsd_core.machine.facts import AgentActivity, AgentClosed, AgentOpened, AgentProcess, AgentUsed
 from gsd_core.model.agent import (
@@ -43,7 +43,7 @@ from gsd_core.model.checks import CheckResult
 from gsd_core.model.counts import counted, dollars_text
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.sandbox import Place, SandboxedCommand
-from gsd_core.model.usage import Cap, Pause, Stop, Usage
+from gsd_core.model.usage import Cap, Pause, Postpone, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
 from gsd_core.processes import end_marked, start_time
@@ -467,18 +467,25 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
 async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | None = None) -> Cap:
     """Return the most that the next call may spend; raise ``Exhausted`` if the run may not go on.
 
-    ``Stop`` beats ``Pause``. *limit* is the next call's own; after a turn, *key* is that of its call. A
-    policy that fails stops the run: spending cannot be undone.
+    Raises ``Postponed`` if the call has to wait. ``Stop`` beats ``Postpone``, and that beats ``Pause``.
+    *limit* is the next call's own; after a turn, *key* is that of its call. A policy that fails stops the
+    run: spending cannot be undone.
     """
     spend = run.ledger.spend(
         run.id, step, lambda scope: run.everywhere.used(scope, step), key=key, limit=limit
     )
+    if not key:
+        spend = attrs.evolve(spend, agents=run.settings.agent)
     outcomes = await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend)
     for outcome in outcomes:
         if outcome.error is not None:
             raise Exhausted(f"the budget policy {outcome.plugin!r} failed: {outcome.error}")
         if isinstance(outcome.value, Stop):
             raise Exhausted(outcome.value.reason, hint=outcome.value.hint or _BUDGET_HINT)
+    waits = [outcome.value for outcome in outcomes if isinstance(outcome.value, Postpone) and not key]
+    if waits:
+        last = max(waits, key=lambda wait: wait.until)
+        raise Postponed(last.reason, last.until)
     for outcome in outcomes:
         if isinstance(outcome.value, Pause):
             reason = outcome.value.reason

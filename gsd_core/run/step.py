@@ -43,6 +43,7 @@ from gsd_core.errors import (
     Permanent,
     PluginError,
     PluginRefused,
+    Postponed,
     ProjectError,
     StepError,
     Transient,
@@ -302,6 +303,9 @@ async def _attempt_in(
             message = f"plugin {exc.plugin!r} waits for an answer to a question that was not asked: {exc}"
             raise Permanent(message, hint="a step is parked by asking through its host") from exc
         await ended(facts.AttemptLost, why="parked", questions=tuple(exc.questions))
+        raise
+    except Postponed:
+        await ended(facts.AttemptLost, why="postponed")
         raise
     except GsdError as exc:
         await ended(facts.AttemptFailed, error=failure(exc))

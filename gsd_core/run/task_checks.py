@@ -190,7 +190,7 @@ def _last_failure(run: Run, step: str) -> str:
     match ends[-1:]:
         case [facts.AttemptFailed(error=error)]:
             return error.message
-        case [facts.AttemptLost(why=why)] if why != "parked":
+        case [facts.AttemptLost(why=why)] if why not in ("parked", "postponed"):
             return "it was interrupted before it was done"
         case _:
             return ""  # a parked attempt continues its conversation, with the answer

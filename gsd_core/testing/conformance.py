@@ -35,7 +35,7 @@ from gsd_core.model.question import Answer, Inquiry, refusal
 from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from gsd_core.model.session import SessionHost, SessionRequest
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult, StepSituation, StepType
-from gsd_core.model.usage import Cap, Pause, Spend, Stop
+from gsd_core.model.usage import Cap, Pause, Postpone, Spend, Stop
 from gsd_core.planning.model import PhaseView
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
@@ -192,7 +192,7 @@ def check_permit_tool(plugin: object, use: ToolUse) -> Permission | None:
     return _check_call(plugin, specs.gsd_permit_tool, use, limit=timedelta(seconds=2))
 
 
-def check_check_budget(plugin: object, spend: Spend) -> Stop | Pause | Cap | None:
+def check_check_budget(plugin: object, spend: Spend) -> Stop | Pause | Postpone | Cap | None:
     """Check ``gsd_check_budget``."""
     return _check_call(plugin, specs.gsd_check_budget, spend)
 

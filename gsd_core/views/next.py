@@ -229,7 +229,10 @@ def describe_due(
         case AskAgain():
             return _waits_for(work.inquiry.questions[0])
         case Wait():
-            return f"it failed for now, and is tried again at {work.until.isoformat(timespec='seconds')}"
+            until = work.until.isoformat(timespec="seconds")
+            if record and record.failure and work.why == record.failure.message:
+                return f"it failed for now, and is tried again at {until}"
+            return f"it waits until {until}: {first_line(work.why, MAX_QUESTION)}"
         case Escalate():
             return _describe_escalation(work)
         case Start():

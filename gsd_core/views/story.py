@@ -223,8 +223,8 @@ class Narrator:
         return _Told(text=f"{what}: {error.message or error.kind}", sign="failed", details=hint)
 
     def _lost(self, record: Record, data: facts.AttemptLost) -> _Told | None:
-        if data.why == "parked":
-            return None  # the question that it waits for was told already
+        if data.why in ("parked", "postponed"):
+            return None  # the question or the time that it waits for is told by another fact
         reason = f": {data.error.message}" if data.error else ""
         return _Told(text=f"the work was {'stopped' if data.why == 'stopped' else 'cut off'}{reason}")
 

@@ -199,7 +199,7 @@ class _Steps:
                 failures = known.failures if reason in known.failures else (*known.failures, reason)
                 self._end(fact, known, "failed", failures=failures)
             case facts.AttemptLost(why=why):
-                self._end(fact, known, "waiting" if why == "parked" else "cut off")
+                self._end(fact, known, "waiting" if why in ("parked", "postponed") else "cut off")
             case facts.StepSkipped():
                 self._end(fact, known, "skipped")
             case _:

@@ -16,6 +16,7 @@ import attrs
 
 from gsd_core import (
     Outage,
+    Postponed,
     RunStep,
     StepRequest,
     StepResult,
@@ -80,6 +81,8 @@ async def retry(step: StepRequest, call_next: RunStep, settings: RetrySettings, 
     """Call *call_next*; give a transient error the time of the next attempt, if there is to be one."""
     try:
         return await call_next(step)
+    except Postponed:
+        raise
     except Transient as error:
         backoff = _backoff(step.retries, settings, clock.jitter())
         if isinstance(error, Outage):

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from contextlib import chdir
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,9 +26,11 @@ from gsd_core import (
     Inquiry,
     Notice,
     Option,
+    Outage,
     PhaseView,
     Plan,
     Planning,
+    Postpone,
     ProjectInfo,
     Question,
     RunInfo,
@@ -46,7 +48,7 @@ from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.plugins.discovery import DEFAULT_PLUGINS
 from gsd_core.plugins.loading import build_manager
 from gsd_core.run.step_types import collect_step_types
-from gsd_core.testing import FakeAgentHost, a_notice, make_hooks
+from gsd_core.testing import FakeAgentHost, a_notice, a_spend, make_hooks
 from gsd_core.testing import a_process as kit_process
 from gsd_core.testing import conformance as kit
 from gsd_core.testing.fakes import FakeHost
@@ -142,6 +144,21 @@ def check_budget_stops_at_the_limit(plugin: Any, tree: Path) -> None:
     assert kit.check_check_budget(plugin, spend) is None
     with bind_settings({BudgetSettings: BudgetSettings(max_usd=Decimal(5))}):
         assert isinstance(kit.check_check_budget(plugin, spend), Stop)
+
+
+def check_a_call_waits_for_its_turn(plugin: Any, tree: Path) -> None:
+    # The state folder is that of all tests, so the agent is only this one's.
+    spend = a_spend(agents=(str(tree),))
+    assert kit.check_check_budget(plugin, spend) is None
+
+    async def refused(request: StepRequest, /) -> StepResult:
+        error = Outage("429", datetime.now(UTC) + timedelta(minutes=1))
+        error.plugin = str(tree)
+        raise error
+
+    with pytest.raises(AssertionError, match="429"):
+        kit.check_wrap_step(plugin, step(tree), refused)
+    assert isinstance(kit.check_check_budget(plugin, attrs.evolve(spend, step="other")), Postpone)
 
 
 def check_writes_are_permitted_in_the_project_only(plugin: Any, tree: Path) -> None:
@@ -295,6 +312,9 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("permissions", "settings"): check_settings,
     ("budget", "check_budget"): check_budget_stops_at_the_limit,
     ("budget", "settings"): check_settings,
+    ("governor", "check_budget"): check_a_call_waits_for_its_turn,
+    ("governor", "settings"): check_settings,
+    ("governor", "wrap_step"): check_a_success_passes_through,
     ("inplace", "workspace"): check_workspace_is_the_project,
     ("worktree", "workspace"): check_plans_get_a_work_tree,
     ("worktree", "lifespan"): check_lifespan,
