@@ -196,10 +196,13 @@ class _Merge:
 
     def text(self, merge_lines: MergeLines) -> str:
         """Return the merged text."""
-        a, b = self.ours.known.keys(), self.theirs.known.keys()
         # A line that one side has removed stands for its text: to change it and to remove it is a conflict.
-        new = {token for token in (a | b) - self.base.known.keys() if token[0] != "field"}
-        named = (a & b & self.base.known.keys()) | new
+        named = self.base.known.keys() & self.ours.known.keys() & self.theirs.known.keys()
+        # A line that was there, and is something else by what is around it now, is not new.
+        old = {*self.base.lines}
+        for token, line in (*self.ours.known.items(), *self.theirs.known.items()):
+            if token not in self.base.known and line not in old and token[0] != "field":
+                named.add(token)
         numbers: dict[Token, int] = {}
         given: list[str] = []
         for side in (self.base, self.ours, self.theirs):
