@@ -71,6 +71,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
             "Check the machine, the agent, the settings and the project, and say what to do about problems."
         ),
         "health": "Check .planning/ and the journal, and repair some of the files.",
+        "merge-driver": "Merge the planning files of two branches by meaning, when git merges.",
         "paths": "Show where the journal, the logs, the settings, the caches and other files of gsd are.",
         "completion": "Print the script that completes commands and options in SHELL.",
         "help": "Show the help of a command, or of a topic: environment, exit-codes.",

@@ -38,6 +38,9 @@ FIXED = (
 
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
+MERGE_LINES = "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B"
+"""A merge driver that does what git does without one."""
+
 _HARMLESS: tuple[tuple[str, str], ...] = (
     (r"core\.fsmonitor", "false"),
     (r"core\.sshcommand", "ssh"),
@@ -46,6 +49,8 @@ _HARMLESS: tuple[tuple[str, str], ...] = (
     (r"filter\..+\.(clean|smudge|process)", ""),
     (r"diff\..+\.textconv", "cat"),
     (r"diff\.external|diff\..+\.command", "false"),
+    # Not even gsd's own: what it merges, it merges line by line, as without the driver.
+    (r"merge\.gsd\.driver", MERGE_LINES),
     # An empty one would succeed, and leave one side of the merge as its result.
     (r"merge\..+\.driver", "false"),
     (r"credential\.(.+\.)?helper", ""),

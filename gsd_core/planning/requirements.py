@@ -29,7 +29,9 @@ ID = rf"{PREFIX}\d{{1,9}}[a-z]?"
 MAX_IDS = 1_000
 MAX_RANGE = 200
 MAX_TEXT = 20_000
-_LINE = re.compile(rf"^(\s*[-*]\s+)(?:(\[)([ xX])(\])\s+)?\*\*({ID})\*\*\s*(?:\([^)]*\)\s*)?[:—–-]?\s*(.*)$")
+REQUIREMENT_LINE = re.compile(
+    rf"^(\s*[-*]\s+)(?:(\[)([ xX])(\])\s+)?\*\*({ID})\*\*\s*(?:\([^)]*\)\s*)?[:—–-]?\s*(.*)$"
+)
 
 _HEADING = re.compile(r"^(#{2,4})\s+(.+)$")
 _VERSION = re.compile(r"\bv\d+(?:\.\d+)*\b", re.IGNORECASE)
@@ -90,7 +92,7 @@ def _listed(text: str) -> Iterator[Requirement]:
                 version, category = _version(heading[2]), ""
             else:
                 category = heading[2].rstrip("# ")
-        elif (match := _LINE.match(line)) and version:
+        elif (match := REQUIREMENT_LINE.match(line)) and version:
             done = (match[3] or " ") in "xX"
             yield Requirement(
                 id=match[5], text=prose(match[6]), category=category, version=version, done=done
@@ -150,7 +152,7 @@ def map_requirement(text: str, change: MapRequirement) -> str:
 def _tick(lines: Lines, change: MapRequirement) -> bool:
     """Tick the requirement's box if it is complete; return whether the requirement is listed."""
     for at in range(len(lines)):
-        match = _LINE.match(lines[at])
+        match = REQUIREMENT_LINE.match(lines[at])
         if not match or match[5] != change.requirement:
             continue
         if change.status == "Complete" and match[3] == " ":

@@ -62,7 +62,7 @@ def list_plans(text: str, change: ListPlans, counts: Mapping[str, Count] | None 
             lines[known[identity].line] = line
     if new:
         _insert_plans(lines, section, list(known.values()), new)
-    return _update_progress(str(lines), change.phase, "Planned", counts)
+    return update_progress(str(lines), change.phase, "Planned", counts)
 
 
 def tick_plan(text: str, change: TickPlan, counts: Mapping[str, Count] | None = None) -> str:
@@ -81,7 +81,7 @@ def tick_plan(text: str, change: TickPlan, counts: Mapping[str, Count] | None = 
         lines[at] = _BOX.sub(r"\1x\2", lines[at], count=1)
     elif section and known and is_own:
         _insert_plans(lines, section, list(known.values()), [f"- [x] {identity}-PLAN.md"])
-    return _update_progress(str(lines), change.phase, "In Progress", counts)
+    return update_progress(str(lines), change.phase, "In Progress", counts)
 
 
 def tick_phase(text: str, change: TickPhase, counts: Mapping[str, Count] | None = None) -> str:
@@ -103,7 +103,7 @@ def tick_phase(text: str, change: TickPhase, counts: Mapping[str, Count] | None 
     if row and row.text("status").lower() != "complete":
         _set_column(lines, row, "status", "Complete")
         _set_column(lines, row, "completed", change.date)
-    return _update_progress(str(lines), change.phase, "", counts) if counts else str(lines)
+    return update_progress(str(lines), change.phase, "", counts) if counts else str(lines)
 
 
 def _full_id(plan: str, phase: str) -> str:
@@ -214,7 +214,18 @@ def _plan_count_field(lines: Lines, section: Section) -> int:
     return 0
 
 
-def _update_progress(text: str, phase: str, status: str, counts: Mapping[str, Count] | None) -> str:
+def plan_ticks(text: str) -> dict[str, dict[str, bool]]:
+    """Return by phase which plans its section lists, and whether each is ticked."""
+    roadmap = parse_roadmap(text)
+    return {
+        section.number: {
+            plan.id: plan.ticked for plan in roadmap.details(section).plans if not plan.placeholder
+        }
+        for section in roadmap.sections
+    }
+
+
+def update_progress(text: str, phase: str, status: str, counts: Mapping[str, Count] | None) -> str:
     """Update the number of plans in the section, the checklist and the progress table.
 
     A person's own words are kept, and numbers that are not known.

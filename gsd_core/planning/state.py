@@ -12,7 +12,7 @@ replaced, and a number that is not known stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from gsd_core.model.ids import normal_phase, padded
@@ -35,7 +35,7 @@ DECISIONS = ("decisions", "key decisions", "decisions made")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
 Field: TypeAlias = str | Callable[[str], str]
 """The new value of a field, or what makes it of the old one."""
-_NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
+NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
 
 
 def set_position(text: str, change: SetPosition) -> str:
@@ -116,7 +116,7 @@ def add_decisions(text: str, change: AddDecisions) -> str:
         return text
     end = lines.before_blank(start, end)
     last = lines[end - 1].strip() if end > start else ""
-    if _NOTHING.match(last):
+    if NOTHING.match(last):
         lines[end - 1] = new[0]
         lines.insert(end, new[1:])
     else:
@@ -369,6 +369,23 @@ _KEY = re.compile(r"^([ \t]*)([a-z_]+):(?:[ \t]+(.*))?$")
 
 def _fill_frontmatter(lines: Lines, end: int, change: SetPosition) -> None:
     """Set the keys that the frontmatter has; GSD rebuilds it from the body, to the same values."""
+    top, progress = _keys(change)
+    parent = ""
+    for at in range(1, end - 1):
+        match = _KEY.match(lines[at])
+        if not match:
+            continue
+        values = progress if match[1] and parent == "progress" else {} if match[1] else top
+        parent = parent if match[1] else match[2]
+        value = values.get(match[2])
+        # A value on several lines is not one that GSD writes, and is left alone.
+        several = not match[3] or match[3][0] in "|>{[" or lines[at + 1].startswith((" ", "\t", "- "))
+        if value is not None and (match[1] or not several):
+            lines[at] = f"{match[1]}{match[2]}: {scalar(value)}"
+
+
+def _keys(change: SetPosition) -> tuple[dict[str, str | int | None], dict[str, str | int | None]]:
+    """Return the values of the frontmatter's keys, and of those below ``progress``."""
     status, action = STATUSES.get(change.status.lower(), ("", ""))
     top: dict[str, str | int | None] = {
         "status": status or None,
@@ -382,25 +399,53 @@ def _fill_frontmatter(lines: Lines, end: int, change: SetPosition) -> None:
         "last_activity": change.date,
         "last_activity_desc": inline(change.activity),
     }
-    progress = {
+    progress: dict[str, str | int | None] = {
         "total_phases": change.phases,
         "completed_phases": change.phases_done,
         "total_plans": change.all_plans,
         "completed_plans": change.done,
         "percent": change.percent,
     }
-    parent = ""
-    for at in range(1, end - 1):
-        match = _KEY.match(lines[at])
-        if not match:
-            continue
-        values = progress if match[1] and parent == "progress" else {} if match[1] else top
-        parent = parent if match[1] else match[2]
-        value = values.get(match[2])
-        # A value on several lines is not one that GSD writes, and is left alone.
-        several = not match[3] or match[3][0] in "|>{[" or lines[at + 1].startswith((" ", "\t", "- "))
-        if value is not None and (match[1] or not several):
-            lines[at] = f"{match[1]}{match[2]}: {scalar(value)}"
+    return top, progress
+
+
+def fields_of(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the line of each field, the heading or key that it is below, and its name.
+
+    The name is in lower case, and in a frontmatter without the underscores.
+    """
+    lines = Lines.of(text)
+    start, above = _start_of_body(lines), ""
+    for at in range(len(lines)):
+        if at < start:
+            if match := _KEY.match(lines[at]):
+                above = above if match[1] else match[2]
+                yield at, above if match[1] else "---", match[2].replace("_", " ")
+        elif match := _HEADING.match(lines[at]):
+            above = match[2]
+        elif match := _BOLD.match(lines[at]) or _PLAIN.match(lines[at]):
+            yield at, above, match[2].strip().lower()
+        elif _TOTAL.match(lines[at]):
+            yield at, above, "total plans completed"
+
+
+def position_fields() -> frozenset[str]:
+    """Return the names of the fields that :func:`set_position` sets, as :func:`fields_of` gives them."""
+    change = SetPosition(phase="1", name="", status="", date="", activity="")
+    names = {*_plain(change), *_bold(change), *_session(change), *_keys(change)[0]}
+    return frozenset(name.replace("_", " ") for name in names)
+
+
+def show_percent(text: str, percent: int) -> str:
+    """Set the percentage, in the frontmatter and beside the bar."""
+    lines = Lines.of(text)
+    change = SetPosition(phase="1", name="", status="", date="", activity="", percent=percent)
+    for at, above, name in fields_of(text):
+        if name == "percent":
+            lines[at] = re.sub(r"\d+", str(percent), lines[at], count=1)
+        elif name == "progress" and above != "---":
+            lines[at] = _progress(lines[at], change)
+    return str(lines)
 
 
 def _as_number(phase: str) -> str | int:

@@ -240,7 +240,7 @@ def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
     return _Sources(index=index, roadmap=roadmap, text=text, path=path, archives=archives, standing=standing)
 
 
-_STATE_PHASE = re.compile(rf"^\W*(?:Current )?Phase\W*:\W*(?:Phase )?({TOKEN})", re.MULTILINE)
+STATE_PHASE = re.compile(rf"^\W*(?:Current )?Phase\W*:\W*(?:Phase )?({TOKEN})", re.MULTILINE)
 _SHIPPED = re.compile(r"^## (.+) \(Shipped: ", re.MULTILINE)
 _STATE_MILESTONE = re.compile(r"^\W*Milestone\W*:\W*(.+)$", re.MULTILINE)
 MAX_REFS = 1_000_000
@@ -249,7 +249,7 @@ MAX_REFS = 1_000_000
 def _evidence(root: Path, documents: Mapping[str, str], archives: Collection[_Archive]) -> Evidence:
     """Return what STATE.md, MILESTONES.md, the archives and the tags say about milestones."""
     state = state_of(documents)
-    line, phase = _STATE_MILESTONE.search(state.body), _STATE_PHASE.search(state.body)
+    line, phase = _STATE_MILESTONE.search(state.body), STATE_PHASE.search(state.body)
     named = milestone_of(line[1]) if line else None
     version = milestone_id(state.text("milestone")) or (named.version if named and not named.shipped else "")
     headings = re.findall(r"^##+ (.+)$", documents.get("MILESTONES.md", ""), re.MULTILINE)

@@ -90,6 +90,7 @@ CASES: Mapping[str, Case] = {
     "settings set": Case(("run.depth", "quick"), changes=True),
     "doctor": Case(("-p", "no:claude"), codes=(0, 1)),
     "health": Case(codes=(0, 1)),
+    "merge-driver": Case(("--remove",)),
     "paths": Case(),
     "completion": Case(("bash",)),
     "help": Case(("exit-codes",)),

@@ -110,6 +110,12 @@ settings unset ''
 doctor more
 health more
 health --yes
+merge-driver
+merge-driver --install more
+merge-driver --install -C ../bare
+merge-driver absent
+merge-driver absent absent absent
+merge-driver absent absent absent 0
 paths more
 completion nope
 help nope

@@ -72,6 +72,7 @@ OTHERS: Mapping[str, str] = {
     "demo": "makes a project of its own",
     "run": "needs an idea, and is tried in test_commands.py",
     "watch": "waits for a run; tests/terminal/test_live_view.py has what it shows",
+    "merge-driver": "changes git's settings; its input is tried in tests/cli/test_merge_driver.py",
     "pause": "writes a handoff",
     "phase add": "changes the roadmap",
     "phase insert": "changes the roadmap",
