@@ -13,6 +13,8 @@ from posixpath import normpath
 
 import attrs
 
+from gsd_core.planning.model import Plan
+
 
 def _normal(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(normpath, paths))
@@ -29,6 +31,25 @@ class Work:
     after: tuple[str, ...] = ()
     files: tuple[str, ...] = attrs.field(default=(), converter=_normal)
     size: float = 1.0
+
+
+def works_of(
+    plans: Sequence[Plan], after: Mapping[str, Sequence[str]], before: Sequence[str] = ()
+) -> list[Work]:
+    """Return the *plans* of a phase as work, by their ids; a task is a unit of work.
+
+    *after* says what each depends on (see ``plan_dependencies``); one that depends on none comes after the
+    work *before* the phase.
+    """
+    return [
+        Work(
+            id=plan.id,
+            after=tuple(after[plan.id] or before),
+            files=plan.files_modified,
+            size=max(1, len(plan.tasks)),
+        )
+        for plan in plans
+    ]
 
 
 @attrs.define(kw_only=True, slots=False)
