@@ -42,6 +42,7 @@ from .progress import PROGRESS
 from .project_details import ANSWERED, COMMIT, PHASE_ENTRY, PLAN_ENTRY, STATEMENT, STEP_DONE
 from .status import PHASE_ROW, QUESTION, STATUS
 from .summary import ASSUMED
+from .why import WHY
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -147,6 +148,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "answer": obj(question=TEXT, words=TEXT, taken_by=null(NUMBER), replaced=FLAG),
     "status": STATUS_PRINTED,
     "next": NEXT.schema,
+    "why": WHY.schema,
     "progress": PROGRESS.schema,
     "log": RECORD.schema,
     "watch": RECORD.schema,
