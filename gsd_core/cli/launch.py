@@ -292,6 +292,8 @@ def obstacles(options: RunOptions, loaded: Loaded) -> Iterator[GsdError]:
     except GsdError as error:
         yield error
         return
+    if refused := why_not_here(root, None, settings):
+        yield ProjectError(refused, hint=HINT)
     run: RunSettings = settings.of(RunSettings)
     checks: tuple[Callable[[], object], ...] = (
         partial(refuse_consent, trust),

@@ -124,6 +124,18 @@ class Schedule:
                 found.append(work)
         return tuple(found)
 
+    def makespan(self, durations: Mapping[str, float], slots: int) -> float:
+        """Return when all is done if each piece takes as long as *durations* say, in any unit."""
+        now, done, ends = 0.0, set[str](), dict[str, float]()
+        while True:
+            for work in self.startable(done=done, running=ends, slots=slots - len(ends)):
+                ends[work.id] = now + durations[work.id]
+            if not ends:
+                return now
+            first = min(ends, key=lambda name: ends[name])
+            now = ends.pop(first)
+            done.add(first)
+
 
 def overlap(one: Work, other: Work) -> bool:
     """Whether two pieces change the same file, or one changes a file in a folder that the other changes."""

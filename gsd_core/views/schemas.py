@@ -34,6 +34,7 @@ from gsd_core.serializer import schema_of as schema_of_type
 
 from .cost import COSTS, Grouping
 from .diagnosis import CHECK, CheckState
+from .forecast import FORECAST
 from .log import RECORD
 from .next import NEXT
 from .plan_graph import GRAPH
@@ -111,6 +112,7 @@ DRY_RUN = obj(
     new_folder=FLAG,
     idea=null(obj(name=TEXT, sha256=TEXT)),
     due=arr(obj(what=TEXT, step=TEXT, plugin=null(TEXT), why=TEXT)),
+    forecast=null(obj(**FORECAST.schema["properties"], words=TEXTS)),
     plugins=arr(obj(name=TEXT, status=TEXT, reason=TEXT)),
     settings=arr(obj(name=TEXT, value=TEXT, origin=TEXT)),
 )
