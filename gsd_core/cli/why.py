@@ -33,7 +33,7 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
     start that would be refused is named with the reason: trust, a login, uncommitted changes. STEP is a step,
     a plan or a phase. Works with and without a run. Nothing is started, written or paid for.
     """
-    from gsd_core.views.why import PROJECT, WHY
+    from gsd_core.views.why import WHY
 
     from .project import load
 
@@ -48,8 +48,7 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
     for one in found.waiting:
         for line in _lines(one, shown):
             print_line(line)
-        # The way out for all is said once.
-        shown |= {*one.ways} if one.what == PROJECT else set()
+        shown |= {*one.ways}
     if found.nothing:
         print_line(f"nothing waits: {one_line(found.nothing, MAX_REASON)}")
 
@@ -107,6 +106,7 @@ def _about(found: Why, step: str) -> Why:
 
 
 def _lines(one: Waiting, shown: Collection[Way]) -> Iterator[str | Text]:
+    """Yield what waits, and the ways out that are not *shown* yet: what depends on it has the same."""
     since = f", since {one.since.isoformat(timespec='seconds')}" if one.since else ""
     until = f", until {one.until.isoformat(timespec='seconds')}" if one.until else ""
     about = f": {one_line(one.reason, MAX_REASON)}"

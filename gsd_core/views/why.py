@@ -14,7 +14,17 @@ import attrs
 
 from gsd_core.journal.lock import Owner
 from gsd_core.machine.claims import standing
-from gsd_core.machine.due import Due, End, Escalate, Start, Wait, due, in_range, missing_dependencies
+from gsd_core.machine.due import (
+    AskAgain,
+    Due,
+    End,
+    Escalate,
+    Start,
+    Wait,
+    due,
+    in_range,
+    missing_dependencies,
+)
 from gsd_core.machine.history import History, budget_of
 from gsd_core.machine.state import PhaseSnapshot, Snapshot, State
 from gsd_core.model.ids import EXECUTE, PLAN, VERIFY, StepId
@@ -92,8 +102,15 @@ def why(
     """
     works = holder is not None and state.closed is None
     now = state_now(state, snapshot, works=works)
-    running = [str(one.id) for one in active_steps(state) if works and one.status == "running"]
-    items = [one for one in due(now, live=running, capacity=capacity) if _name(one) not in running]
+    live = [str(one.id) for one in active_steps(state) if works and one.status == "running"]
+    asked = [one for one in open_questions(state) if one.question.id not in pending_answers]
+    asking = {one.step for one in asked} & {*live}
+    running = [step for step in live if step not in asking]
+    inquiries = [one.inquiry for one in state.inquiries.values() if one.open and one.inquiry.step in asking]
+    items = [
+        *(AskAgain(step=one.step, inquiry=one) for one in inquiries),
+        *(one for one in due(now, live=live, capacity=capacity) if _name(one) not in live),
+    ]
     finder = _Finder(
         before=state,
         now=now,
@@ -102,8 +119,8 @@ def why(
         works=works,
         items=items,
         running=running,
-        asked=[one for one in open_questions(state) if one.question.id not in pending_answers],
-        capacity=capacity,
+        asked=asked,
+        is_full=works and len(live) >= capacity,
         more_slots=more_slots,
         gsd=gsd,
         added=added,
@@ -161,7 +178,7 @@ class _Finder:
     items: Sequence[Due]
     running: Sequence[str]
     asked: Sequence[Asked]
-    capacity: int
+    is_full: bool
     more_slots: str
     gsd: str
     added: Added
@@ -170,10 +187,9 @@ class _Finder:
         """Yield why nothing at all happens, if so."""
         state, ways = self.before, list[Way]()
         if holder and not self.works:
-            reason = f"another process holds the project (pid {holder.pid} on {holder.host})"
+            reason = f"process {holder.pid} on {holder.host} holds the project since {holder.since}"
             ways = [Way(command=f"{self.gsd} stop", about="ask it to stop, or wait until it ends")]
-            since = datetime.fromisoformat(holder.since) if holder.since else None
-            yield Waiting(what=PROJECT, cause="process", reason=reason, since=since, ways=tuple(ways))
+            yield Waiting(what=PROJECT, cause="process", reason=reason, ways=tuple(ways))
         elif end and end.outcome != "done":
             if end.outcome == "blocked":
                 ways = [Way(about="change the roadmap or the range of phases")]
@@ -182,7 +198,7 @@ class _Finder:
             outcome = state.closed or "interrupted"
             commands = commands_after(outcome, self.now.seen, state.reason, budget_of(self.history))
             reason = f"{outcome}: {state.reason}" if state.reason else "interrupted: its process is gone"
-            if not state.unfinished:
+            if not (state.run and state.unfinished):
                 reason, commands = "no run is in progress", [command_for(self.before, self.items[0])]
             ways = [Way(command=one.replace("gsd", self.gsd, 1)) for one in commands]
             yield Waiting(what=PROJECT, cause="run", reason=reason, since=state.last_at, ways=tuple(ways))
@@ -197,7 +213,7 @@ class _Finder:
         for phase in self.now.seen.phases if self.now.seen else ():
             if in_range(self.now, phase.number) and phase.number not in self.now.skipped:
                 own = [node for node in nodes if node.phase == phase.number and node.state != "done"]
-                yield from self._later(phase, own, by_step, is_begun=phase.number in begun)
+                yield from self._later(phase, own, is_begun=phase.number in begun)
 
     def _due(self, work: Due, node: Node | None) -> Waiting:
         """Return what a step waits for that is due: a person, a time, or its turn."""
@@ -233,20 +249,24 @@ class _Finder:
             )
         if isinstance(work, Escalate) or (record and record.failure):
             return attrs.evolve(waiting, cause="failure", reason=about)
-        if self.works and node and isinstance(work, Start):
-            if node.waits_for:
-                names = tuple(f"{number}/{EXECUTE}/{name}" for name in node.waits_for)
-                reason = "a plan that is running changes the same files"
-                return attrs.evolve(waiting, cause="files", reason=reason, waits_for=names)
-            if len(self.running) >= self.capacity:
-                reason = f"all slots are taken ({self.capacity}, see --max-parallel)"
-                way = Way(command=f"{self.gsd} resume {self.more_slots}", about=f"after {self.gsd} pause")
-                return attrs.evolve(waiting, cause="slot", reason=reason, ways=(way,))
+        return self._of_plan(waiting, node) if node and isinstance(work, Start) else waiting
+
+    def _of_plan(self, waiting: Waiting, node: Node) -> Waiting:
+        """Return what the plan of *node* waits for in particular, if anything: plans, files, a slot."""
+        names = tuple(f"{node.phase}/{EXECUTE}/{name}" for name in node.waits_for)
+        if not {*node.waits_for}.isdisjoint(node.depends_on):
+            reason = "it depends on plans that are not done"
+            return attrs.evolve(waiting, cause="plans", reason=reason, waits_for=names)
+        if names:
+            reason = "a plan that is running changes the same files"
+            return attrs.evolve(waiting, cause="files", reason=reason, waits_for=names)
+        if self.is_full:
+            reason = "all slots are taken (see --max-parallel)"
+            way = Way(command=f"{self.gsd} resume {self.more_slots}", about=f"after {self.gsd} pause")
+            return attrs.evolve(waiting, cause="slot", reason=reason, ways=(way,))
         return waiting
 
-    def _later(
-        self, phase: PhaseSnapshot, nodes: Sequence[Node], by_step: Mapping[str, Node], *, is_begun: bool
-    ) -> Iterator[Waiting]:
+    def _later(self, phase: PhaseSnapshot, nodes: Sequence[Node], *, is_begun: bool) -> Iterator[Waiting]:
         """Yield the plans of *phase* that are not due yet, or the phase itself, and its verification."""
         known = {*self.running, *map(_name, self.items)}
         since = self._planned_at(phase.number)
@@ -260,17 +280,12 @@ class _Finder:
             )
         else:
             about = Waiting(what="", cause="turn", reason="others come first", waits_for=first)
-        names = {node.id: step for step, node in by_step.items()}
         for node in nodes:
             step = _step_of(node)
             if step in known or (node.id == phase.number and is_begun):
                 continue
-            plans = tuple(names[name] for name in node.waits_for)
             one = attrs.evolve(about, what=step, phase=phase.number, since=since)
-            if plans and not missing and is_begun:
-                reason = "it depends on plans that are not done"
-                one = attrs.evolve(one, cause="plans", reason=reason, waits_for=plans)
-            yield one
+            yield self._of_plan(one, node) if is_begun and not missing else one
         verify = str(StepId(kind=VERIFY, phase=phase.number))
         left = tuple(_step_of(node) for node in nodes if node.id != phase.number)
         if left and standing(self.now, phase) == "open" and not self.now.options.skip_verify:
