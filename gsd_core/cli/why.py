@@ -46,7 +46,7 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
         return
     shown: set[Way] = set()
     for one in found.waiting:
-        for line in _lines(one, shown):
+        for line in _lines(one, shown, options):
             print_line(line)
         shown |= {*one.ways}
     if found.nothing:
@@ -55,7 +55,7 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
 
 def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> Why:
     from gsd_core.run.loop import capacity_of
-    from gsd_core.views.why import PROJECT, Waiting, Way, Why, why
+    from gsd_core.views.why import PROJECT, Situation, Waiting, Way, Why
 
     from .current import read_current
     from .launch import RunOptions, obstacles
@@ -72,11 +72,11 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> 
     capacity = capacity_of(current.settings, current.planning.config)
     in_place = current.settings.workspace[:1] == ("inplace",)
     refused = obstacles(RunOptions(global_options=options, resume=True), loaded_plugins(ctx))
-    return why(
-        current.state,
-        project.history,
-        current.planning,
-        current.snapshot,
+    return Situation(
+        state=current.state,
+        history=project.history,
+        planning=current.planning,
+        snapshot=current.snapshot,
         holder=project.holder,
         pending_answers=project.pending_answers,
         capacity=capacity,
@@ -84,7 +84,7 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> 
         obstacles=((str(error), with_global_options(error.hint, options)) for error in refused),
         gsd=gsd,
         added=current.added,
-    )
+    ).why()
 
 
 def _about(found: Why, step: str) -> Why:
@@ -105,11 +105,11 @@ def _about(found: Why, step: str) -> Why:
     return attrs.evolve(found, waiting=waiting, running=running, done=done, nothing=nothing)
 
 
-def _lines(one: Waiting, shown: Collection[Way]) -> Iterator[str | Text]:
+def _lines(one: Waiting, shown: Collection[Way], options: GlobalOptions) -> Iterator[str | Text]:
     """Yield what waits, and the ways out that are not *shown* yet: what depends on it has the same."""
     since = f", since {one.since.isoformat(timespec='seconds')}" if one.since else ""
     until = f", until {one.until.isoformat(timespec='seconds')}" if one.until else ""
-    about = f": {one_line(one.reason, MAX_REASON)}"
+    about = f": {with_global_options(one_line(one.reason, MAX_REASON), options)}"
     if one.waits_for:
         about += f" ({one_line(', '.join(one.waits_for), MAX_REASON)})"
     yield styled(one.what, "bold").append_text(styled(f"{about}{since}{until}"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import attrs
@@ -38,7 +39,18 @@ from .plan_graph import Node, plan_graph
 from .status import NO_ANSWERS, active_steps, open_questions
 
 Cause: TypeAlias = Literal[
-    "question", "timer", "failure", "plans", "files", "slot", "phases", "turn", "run", "process", "obstacle"
+    "question",
+    "timer",
+    "failure",
+    "plans",
+    "files",
+    "slot",
+    "phases",
+    "range",
+    "turn",
+    "run",
+    "process",
+    "obstacle",
 ]
 PROJECT = "project"
 """What waits if nothing can begin at all."""
@@ -80,112 +92,97 @@ class Why:
     nothing: str = ""
 
 
-def why(
-    state: State,
-    history: History,
-    planning: Planning,
-    snapshot: Snapshot,
-    *,
-    holder: Owner | None = None,
-    pending_answers: Mapping[str, str] = NO_ANSWERS,
-    capacity: int = 1,
-    more_slots: str = "",
-    obstacles: Iterable[tuple[str, str]] = (),
-    gsd: str = "gsd",
-    added: Added = (),
-) -> Why:
-    """Return what waits in a project whose last run has *state*, and whose files are *planning* now.
+@attrs.frozen(kw_only=True, slots=False)
+class Situation:
+    """A project whose last run has *state* and *history*, and whose files are *planning* now.
 
     *holder* is the process that runs in the project, *capacity* how many plans it executes side by side, and
     *more_slots* the flags for more. *obstacles* are what refuses the next start, each with its hint; *gsd* is
     how to call gsd for the project, *added* are the kinds of steps that plugins add.
     """
-    works = holder is not None and state.closed is None
-    now = state_now(state, snapshot, works=works)
-    live = [str(one.id) for one in active_steps(state) if works and one.status == "running"]
-    asked = [one for one in open_questions(state) if one.question.id not in pending_answers]
-    asking = {one.step for one in asked} & {*live}
-    running = [step for step in live if step not in asking]
-    inquiries = [one.inquiry for one in state.inquiries.values() if one.open and one.inquiry.step in asking]
-    items = [
-        *(AskAgain(step=one.step, inquiry=one) for one in inquiries),
-        *(one for one in due(now, live=live, capacity=capacity) if _name(one) not in live),
-    ]
-    finder = _Finder(
-        before=state,
-        now=now,
-        history=history,
-        planning=planning,
-        works=works,
-        items=items,
-        running=running,
-        asked=asked,
-        is_full=works and len(live) >= capacity,
-        more_slots=more_slots,
-        gsd=gsd,
-        added=added,
-    )
-    graph = plan_graph(planning.phases, state, is_running=works)
-    found = {one.what: one for one in finder.find(graph.nodes)}
-    end = next((one for one in items if isinstance(one, End)), None)
-    first = [*finder.about_project(holder, end)]
-    if not works and (found or first):
-        about = [(reason, (Way(about=hint),) if hint else ()) for reason, hint in obstacles]
-        first += [Waiting(what=PROJECT, cause="obstacle", reason=one, ways=ways) for one, ways in about]
-    with_ways = [attrs.evolve(one, ways=_ways(one.what, found, ())) for one in found.values()]
-    done = [_step_of(node) for node in graph.nodes if node.state == "done"]
-    done += [name for name, record in now.steps.items() if record.status in ("completed", "skipped")]
-    return Why(
-        waiting=(*first, *with_ways),
-        running=tuple(running),
-        done=tuple(dict.fromkeys(one for one in done if one not in {*found, *running})),
-        nothing="" if first or found else end.reason if end else "all that is due is running",
-    )
 
-
-def _name(work: Due) -> str:
-    return "" if isinstance(work, End) else str(work.step)
-
-
-def _step_of(node: Node) -> str:
-    """Return the step that executes the plan of *node*; a phase without plans stands for itself."""
-    is_plan = node.id != node.phase
-    return str(StepId(kind=EXECUTE, phase=node.phase, detail=node.id)) if is_plan else f"phase {node.phase}"
-
-
-def _ways(what: str, found: Mapping[str, Waiting], seen: Sequence[str]) -> tuple[Way, ...]:
-    """Return the ways out of *what*: its own, or else those of what it waits for."""
-    about = (
-        [found[what]] if what in found else [one for one in found.values() if f"phase {one.phase}" == what]
-    )
-    ways: list[Way] = []
-    for one in about:
-        ways += one.ways
-        if not one.ways and one.what not in seen:
-            ways += [way for name in one.waits_for for way in _ways(name, found, (*seen, one.what))]
-    return tuple(dict.fromkeys(ways))
-
-
-@attrs.frozen(kw_only=True)
-class _Finder:
-    """Puts into words what waits; see :func:`why`. *asked* are the questions that nobody has answered."""
-
-    before: State
-    now: State
+    state: State
     history: History
     planning: Planning
-    works: bool
-    items: Sequence[Due]
-    running: Sequence[str]
-    asked: Sequence[Asked]
-    is_full: bool
-    more_slots: str
-    gsd: str
-    added: Added
+    snapshot: Snapshot
+    holder: Owner | None = None
+    pending_answers: Mapping[str, str] = NO_ANSWERS
+    capacity: int = 1
+    more_slots: str = ""
+    obstacles: Iterable[tuple[str, str]] = ()
+    gsd: str = "gsd"
+    added: Added = ()
 
-    def about_project(self, holder: Owner | None, end: End | None) -> Iterator[Waiting]:
+    @cached_property
+    def works(self) -> bool:
+        """Whether a process works on the run."""
+        return self.holder is not None and self.state.closed is None
+
+    @cached_property
+    def now(self) -> State:
+        """The state with the files as they are; without a process, as the next one would have it."""
+        return state_now(self.state, self.snapshot, works=self.works)
+
+    @cached_property
+    def asked(self) -> Sequence[Asked]:
+        """The questions that nobody has answered."""
+        asked = open_questions(self.state)
+        return [one for one in asked if one.question.id not in self.pending_answers]
+
+    @cached_property
+    def live(self) -> Sequence[str]:
+        """The steps with an agent at work, or one that waits for an answer."""
+        return [str(one.id) for one in active_steps(self.state) if self.works and one.status == "running"]
+
+    @cached_property
+    def running(self) -> Sequence[str]:
+        """The steps that are worked on."""
+        return [step for step in self.live if step not in {one.step for one in self.asked}]
+
+    @cached_property
+    def items(self) -> Sequence[Due]:
+        """What is due beside what is running; a question of a live step too."""
+        asking = {*self.live} - {*self.running}
+        inquiries = [one.inquiry for one in self.state.inquiries.values() if one.open]
+        found = due(self.now, live=self.live, capacity=self.capacity)
+        return [
+            *(AskAgain(step=one.step, inquiry=one) for one in inquiries if one.step in asking),
+            *(one for one in found if _name(one) not in self.live),
+        ]
+
+    @cached_property
+    def nodes(self) -> Sequence[Node]:
+        """The plans, and the phases without plans."""
+        return plan_graph(self.planning.phases, self.state, is_running=self.works).nodes
+
+    @cached_property
+    def steps(self) -> Mapping[str, str]:
+        """By the id of each node, the step that executes it; a phase without plans stands for itself."""
+        phases = {one.id: f"phase {one.id}" for one in self.nodes if one.id == one.phase}
+        plans = {one.id: str(StepId(kind=EXECUTE, phase=one.phase, detail=one.id)) for one in self.nodes}
+        return plans | phases
+
+    def why(self) -> Why:
+        """Return what waits for what, and each way out."""
+        found = {one.what: one for one in self._find()}
+        end = next((one for one in self.items if isinstance(one, End)), None)
+        first = [*self._about_project(end)]
+        if not self.works and (found or first):
+            about = [(reason, (Way(about=hint),) if hint else ()) for reason, hint in self.obstacles]
+            first += [Waiting(what=PROJECT, cause="obstacle", reason=one, ways=ways) for one, ways in about]
+        with_ways = [attrs.evolve(one, ways=_ways(one.what, found, ())) for one in found.values()]
+        done = [self.steps[node.id] for node in self.nodes if node.state == "done"]
+        done += [str(one.id) for one in self.now.steps.values() if one.status in ("completed", "skipped")]
+        return Why(
+            waiting=(*first, *with_ways),
+            running=tuple(self.running),
+            done=tuple(dict.fromkeys(one for one in done if one not in {*found, *self.running})),
+            nothing="" if first or found else end.reason if end else "all that is due is running",
+        )
+
+    def _about_project(self, end: End | None) -> Iterator[Waiting]:
         """Yield why nothing at all happens, if so."""
-        state, ways = self.before, list[Way]()
+        state, holder, ways = self.state, self.holder, list[Way]()
         if holder and not self.works:
             reason = f"process {holder.pid} on {holder.host} holds the project since {holder.since}"
             ways = [Way(command=f"{self.gsd} stop", about="ask it to stop, or wait until it ends")]
@@ -199,30 +196,37 @@ class _Finder:
             commands = commands_after(outcome, self.now.seen, state.reason, budget_of(self.history))
             reason = f"{outcome}: {state.reason}" if state.reason else "interrupted: its process is gone"
             if not (state.run and state.unfinished):
-                reason, commands = "no run is in progress", [command_for(self.before, self.items[0])]
+                reason, commands = "no run is in progress", [command_for(self.state, self.items[0])]
             ways = [Way(command=one.replace("gsd", self.gsd, 1)) for one in commands]
             yield Waiting(what=PROJECT, cause="run", reason=reason, since=state.last_at, ways=tuple(ways))
 
-    def find(self, nodes: Sequence[Node]) -> Iterator[Waiting]:
+    def _find(self) -> Iterator[Waiting]:
         """Yield the steps that are due, then the plans and phases that are not yet."""
-        by_step = {_step_of(node): node for node in nodes}
+        by_step = {self.steps[node.id]: node for node in self.nodes}
         for one in self.items:
             if not isinstance(one, End):
                 yield self._due(one, by_step.get(str(one.step)))
         begun = {StepId.parse(name).phase for name in (*self.running, *map(_name, self.items)) if name}
         for phase in self.now.seen.phases if self.now.seen else ():
-            if in_range(self.now, phase.number) and phase.number not in self.now.skipped:
-                own = [node for node in nodes if node.phase == phase.number and node.state != "done"]
-                yield from self._later(phase, own, is_begun=phase.number in begun)
+            number, what = phase.number, f"phase {phase.number}"
+            if number in self.now.skipped:
+                yield Waiting(what=what, phase=number, cause="range", reason="a person chose to skip it")
+            elif in_range(self.now, number):
+                own = [node for node in self.nodes if node.phase == number and node.state != "done"]
+                yield from self._later(phase, own, is_begun=number in begun)
+            elif standing(self.now, phase) == "open":
+                ways = (Way(command=f"{self.gsd} run --phases {number}"),)
+                reason = "it is not in the range of the run"
+                yield Waiting(what=what, phase=number, cause="range", reason=reason, ways=ways)
 
     def _due(self, work: Due, node: Node | None) -> Waiting:
         """Return what a step waits for that is due: a person, a time, or its turn."""
         step = _name(work)
         number = StepId.parse(step).phase
-        record = self.before.steps.get(step)
-        resume = Way(command=command_for(self.before, work, self.gsd))
+        record = self.state.steps.get(step)
+        resume = Way(command=command_for(self.state, work, self.gsd))
         asked = [one for one in self.asked if one.step == step]
-        about = describe_due(work, self.now, self.planning, before=self.before, added=self.added)
+        about = describe_due(work, self.now, self.planning, before=self.state, added=self.added)
         failed = [error.at for error in self.history.errors if error.step == step]
         since = failed[-1] if failed else self._planned_at(number)
         waiting = Waiting(what=step, phase=number, cause="run", reason=about, since=since, ways=(resume,))
@@ -253,14 +257,14 @@ class _Finder:
 
     def _of_plan(self, waiting: Waiting, node: Node) -> Waiting:
         """Return what the plan of *node* waits for in particular, if anything: plans, files, a slot."""
-        names = tuple(f"{node.phase}/{EXECUTE}/{name}" for name in node.waits_for)
+        names = tuple(self.steps[name] for name in node.waits_for)
         if not {*node.waits_for}.isdisjoint(node.depends_on):
             reason = "it depends on plans that are not done"
             return attrs.evolve(waiting, cause="plans", reason=reason, waits_for=names)
         if names:
             reason = "a plan that is running changes the same files"
             return attrs.evolve(waiting, cause="files", reason=reason, waits_for=names)
-        if self.is_full:
+        if self.works and len(self.live) >= self.capacity:
             reason = "all slots are taken (see --max-parallel)"
             way = Way(command=f"{self.gsd} resume {self.more_slots}", about=f"after {self.gsd} pause")
             return attrs.evolve(waiting, cause="slot", reason=reason, ways=(way,))
@@ -281,13 +285,13 @@ class _Finder:
         else:
             about = Waiting(what="", cause="turn", reason="others come first", waits_for=first)
         for node in nodes:
-            step = _step_of(node)
+            step = self.steps[node.id]
             if step in known or (node.id == phase.number and is_begun):
                 continue
             one = attrs.evolve(about, what=step, phase=phase.number, since=since)
             yield self._of_plan(one, node) if is_begun and not missing else one
         verify = str(StepId(kind=VERIFY, phase=phase.number))
-        left = tuple(_step_of(node) for node in nodes if node.id != phase.number)
+        left = tuple(self.steps[node.id] for node in nodes if node.id != phase.number)
         if left and standing(self.now, phase) == "open" and not self.now.options.skip_verify:
             reason = "it comes after the phase's plans"
             yield Waiting(
@@ -297,6 +301,20 @@ class _Finder:
     def _planned_at(self, phase: str) -> datetime | None:
         """Return when the phase's plans were there."""
         return max((one.ended_at for one in self.now.of(PLAN, phase) if one.ended_at), default=None)
+
+
+def _name(work: Due) -> str:
+    return "" if isinstance(work, End) else str(work.step)
+
+
+def _ways(what: str, found: Mapping[str, Waiting], seen: Sequence[str]) -> tuple[Way, ...]:
+    """Return the ways out of *what*: its own, or else those of what it waits for."""
+    ways: list[Way] = []
+    for one in [one for one in found.values() if what in (one.what, f"phase {one.phase}")]:
+        ways += one.ways
+        if not one.ways and one.what not in seen:
+            ways += [way for name in one.waits_for for way in _ways(name, found, (*seen, one.what))]
+    return tuple(dict.fromkeys(ways))
 
 
 WHY = Serializer(

@@ -14,7 +14,7 @@ from gsd_core.machine.history import FailureRecord, History
 from gsd_core.machine.state import Failure, Options, State
 from gsd_core.planning.model import PhaseView, Plan, Planning, Verdict
 from gsd_core.run.snapshot import snapshot_of
-from gsd_core.views.why import Why, why
+from gsd_core.views.why import Situation, Why
 from tests.machine.test_decisions import LATER, NOON, Steps, inquiry, record
 
 HOLDER = Owner(pid=7, host="here", since="now", command="gsd run")
@@ -180,7 +180,11 @@ ROWS: Mapping[str, tuple[tuple[PhaseView, ...], Mapping[str, Any], Mapping[str, 
         TWO,
         {**OPEN, "options": Options(phases=("2",)), "lifecycle": Options(phases=("2",))},
         {},
-        ["project run [change the roadmap or the range of phases]", "phase 2 phases phase 1 []"],
+        [
+            "project run [change the roadmap or the range of phases]",
+            "phase 1 range [gsd run --phases 1]",
+            "phase 2 phases phase 1 [gsd run --phases 1]",
+        ],
     ),
     "two phases that do not depend on each other": (
         (phase("1", "a* b"), phase("2", "d")),
@@ -190,6 +194,22 @@ ROWS: Mapping[str, tuple[tuple[PhaseView, ...], Mapping[str, Any], Mapping[str, 
             "1/verify plans 1/execute/b []",
             "2/execute/d turn 1/execute/b []",
             "2/verify plans 2/execute/d []",
+        ],
+    ),
+    "a phase that was skipped": (
+        TWO,
+        {**OPEN, "skipped": ("1", "2")},
+        {},
+        ["project run []", "phase 1 range []", "phase 2 range []"],
+    ),
+    "a pause is asked for": (
+        (phase("1", "a b"),),
+        {**OPEN, "steps": RUNNING, "pause_asked": True},
+        LIVE,
+        [
+            "project run []",
+            "1/execute/b slot 1/execute/a [gsd resume ]",
+            "1/verify plans 1/execute/a 1/execute/b [gsd resume ]",
         ],
     ),
     "everything is done": ((phase("1", "a*", ticked=True),), {}, {}, ["nothing: 1 phase complete"]),
@@ -202,13 +222,13 @@ def found(phases: tuple[PhaseView, ...], state: Mapping[str, Any], more: Mapping
     errors = [FailureRecord(at=NOON, step=step, failure=FAILED) for step in more.get("errors", ())]
     steps: Steps = {**state.get("steps", {})}
     seen = snapshot_of(planning)
-    return why(
-        State(**{**state, "steps": steps, "seen": seen}),
-        History(typed=BUDGET, errors=tuple(errors)),
-        planning,
-        seen,
+    return Situation(
+        state=State(**{**state, "steps": steps, "seen": seen}),
+        history=History(typed=BUDGET, errors=tuple(errors)),
+        planning=planning,
+        snapshot=seen,
         **{key: value for key, value in more.items() if key != "errors"},
-    )
+    ).why()
 
 
 def lines(result: Why) -> list[str]:
@@ -238,6 +258,7 @@ def test_each_thing_that_is_not_done_is_running_or_waits_and_never_both(name: st
     assert len({*waiting}) == len(waiting)
     assert not {*waiting} & {*result.running, *result.done}
     wanted = [one for one in phases if one.number in (state.get("options", Options()).phases or one.number)]
+    wanted = [one for one in wanted if one.number not in state.get("skipped", ())]
     executed = {f"{one.number}/execute/{plan.id}" for one in wanted for plan in one.plans}
     assert executed <= {*waiting, *result.running, *result.done}
     assert bool(result.waiting) != bool(result.nothing)
