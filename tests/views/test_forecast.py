@@ -15,7 +15,6 @@ from gsd_core.planning.model import PhaseView, Plan, Planning, Task
 from gsd_core.run.snapshot import snapshot_of
 from gsd_core.views.forecast import Interval, forecast, forecast_lines
 from gsd_core.views.summary import StepDone, summarize
-from tests.e2e.project import REHEARSAL, Project
 from tests.views.test_views import START, Facts
 
 
@@ -176,20 +175,3 @@ def test_earlier_forecasts_are_made_from_what_was_known_then() -> None:
         ("4", 48, 108, False),
     ]
     assert [*forecast_lines(found)][-1] == "1 of 2 earlier forecasts contained the time it took"
-
-
-@pytest.mark.slow
-def test_the_demo_has_a_forecast_for_its_last_phase_and_says_how_good_it_was(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    assert project.gsd("demo", str(project.root), "--yes").exit == 0
-    [roadmap] = project.root.glob(".planning/ROADMAP.md")
-    roadmap.write_text(roadmap.read_text().replace("- [x] **Phase 3", "- [ ] **Phase 3"))
-    dry = project.gsd("run", "--dry-run", "--output-format", "json", *REHEARSAL)
-
-    found = dry.lines[0]["forecast"]
-    assert found["steps"]["verify"] >= 3
-    [earlier] = found["earlier"]
-    assert earlier["phase"] == "3"
-    assert earlier["took"] > 0
-    assert earlier["seconds"]["low"] <= earlier["seconds"]["high"]
-    assert f"{int(earlier['within'])} of 1 earlier forecast" in found["words"][-1]
