@@ -41,6 +41,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
     "See what is done and due": {
         "status": "Show the run's phases, current step, open questions and cost.",
         "next": "Show which step is due, why, and the command for it.",
+        "why": "Show what each step waits for that is neither running nor done, and each way out.",
         "progress": (
             "Show where the project stands: phases, recent work, decisions, blockers, todos, what is next."
         ),
@@ -127,7 +128,7 @@ def place_of(command: str) -> tuple[str, str]:
 
 LOAD_PLUGINS = (
     *("run", "resume", "discuss", "plan", "execute", "verify", "debug", "quick", "map", "exec"),
-    *("status", "next", "progress", "questions", "pause", "stop", "watch", "cost", "panels"),
+    *("status", "next", "why", "progress", "questions", "pause", "stop", "watch", "cost", "panels"),
     *("gaps", "doctor", "settings", "bug-report", "trust", "plugins", "milestone"),
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""

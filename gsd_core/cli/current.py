@@ -22,7 +22,7 @@ from gsd_core.planning.workstreams import PLANNING
 from gsd_core.run.preflight import kept_idea
 from gsd_core.run.snapshot import full_snapshot, read_project, snapshot_of
 from gsd_core.run.step_types import collect_step_types
-from gsd_core.settings import Layer, bind_settings, resolve
+from gsd_core.settings import Layer, RunSettings, bind_settings, resolve
 from gsd_core.views.next import Added
 
 from .options import classes_of, lifecycle_options
@@ -37,12 +37,14 @@ class Current:
     """The *planning* files now, the *snapshot* of them, and the run's *state*.
 
     The options of *state* are those of the unfinished run, else those that a new one would have. *added*
-    are the kinds of steps that plugins add. *missing* are plugins that were not asked, and why.
+    are the kinds of steps that plugins add. *missing* are plugins that were not asked, and why. *settings*
+    are those of section ``run``.
     """
 
     planning: Planning
     snapshot: Snapshot
     state: State
+    settings: RunSettings
     added: Added = ()
     missing: tuple[str, ...] = ()
 
@@ -57,8 +59,9 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
     planning = asyncio.run(_read(root, folder))
     known = [phase.number for phase in planning.phases]
     if folder != PLANNING:
-        options = lifecycle_options(run_settings(root, planning.config), known)
-        return Current(planning=planning, snapshot=snapshot_of(planning), state=State(options=options))
+        settings = run_settings(root, planning.config)
+        state = State(options=lifecycle_options(settings, known))
+        return Current(planning=planning, snapshot=snapshot_of(planning), state=state, settings=settings)
     state = project.state
     typed = Layer(
         origin="the run so far",
@@ -96,6 +99,7 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
         planning=planning,
         snapshot=snapshot,
         state=state,
+        settings=settings,
         added=types.types,
         missing=tuple(_missing(loaded)),
     )

@@ -9,20 +9,25 @@ import attrs
 
 from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
+from gsd_core.machine.facts import RunOpened
 from gsd_core.machine.state import Snapshot, State
 from gsd_core.model.ids import StepId
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.loading import collect_settings
+from gsd_core.run.loop import capacity_of
 from gsd_core.run.preflight import kept_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.snapshot import full_snapshot, read_project
 from gsd_core.run.step_types import StepTypes, collect_step_types
 from gsd_core.sanitize import one_line
 from gsd_core.settings import CORE_SECTIONS, RunSettings, bind_settings
+from gsd_core.views.forecast import FORECAST, forecast, forecast_lines
 from gsd_core.views.next import Added, added_by, describe_due, state_when_resumed
 from gsd_core.views.sentences import describe_work, what_follows
+from gsd_core.views.summary import StepDone, summarize
 
 from .output import print_line
+from .project import open_journal
 
 MAX_SENTENCE = 400
 
@@ -57,6 +62,7 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
             for one in work
         ],
         "asked": list(request.asked),
+        "forecast": None if request.options.only_asked else _forecast_json(request, now, planning),
         "then": list(what_follows(now, work, [one for one in named if one[0]])),
         "plugins": [
             {"name": i.name, "status": i.status, "reason": i.reason, "source": i.source}
@@ -80,6 +86,22 @@ async def _snapshot(request: RunRequest, types: StepTypes, state: State, plannin
             types=types,
             hooks=request.hooks,
         )
+
+
+def _forecast_json(request: RunRequest, state: State, planning: Planning) -> dict[str, Any]:
+    """Return the forecast from the finished steps of all runs of the project with the same agents."""
+    settings = request.settings.of(RunSettings)
+    steps: list[StepDone] = []
+    # A journal that is not trusted is none.
+    if request.last_run:
+        with open_journal(request.root) as journal:
+            for run in [record.run for record in journal.events(kinds=["run.started"])]:
+                agents = [fact.data.agent for fact in journal.facts(RunOpened, run=run)]
+                if agents and agents[-1] == settings.agent:
+                    steps += summarize(journal.events(run=run, facts_only=True)).steps
+    slots = capacity_of(settings, planning.config)
+    found = forecast(state, planning.phases, steps, slots=slots)
+    return {**FORECAST.dump(found), "words": [*forecast_lines(found)]}
 
 
 def _due_json(work: Due, added: Added) -> dict[str, str | None]:
@@ -118,7 +140,7 @@ def show_plan(plan: dict[str, Any], *, verbose: bool) -> None:
         when = "first" if work is plan["due"][0] else "then" if plan["asked"] else "also due"
         because = ": " if work["what"] == "end" else ", because "
         print_line(one_line(f"{when}: {work['does']}{because}{work['why']}", MAX_SENTENCE))
-    for sentence in plan["then"]:
+    for sentence in (*plan["then"], *(plan["forecast"] or {"words": ()})["words"]):
         print_line(one_line(sentence, MAX_SENTENCE))
     usual = [one for one in plan["plugins"] if one["source"] == "default" and one["status"] == "active"]
     if not verbose and usual:

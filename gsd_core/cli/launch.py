@@ -10,15 +10,25 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Container, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 import click
 
-from gsd_core.errors import CannotNotify, ConfigError, Credentials, ProjectError, Untrusted, UserError
+from gsd_core.errors import (
+    CannotNotify,
+    ConfigError,
+    Credentials,
+    GsdError,
+    ProjectError,
+    Untrusted,
+    UserError,
+)
+from gsd_core.git import Git
 from gsd_core.hookspecs import RunInfo, gsd_execute_step, gsd_notify, gsd_run_agent, gsd_workspace
 from gsd_core.machine.history import History
 from gsd_core.machine.state import Options, State
@@ -32,7 +42,14 @@ from gsd_core.processes import refuse_agents
 from gsd_core.run.edits import keep_asked
 from gsd_core.run.last_run import LastRun
 from gsd_core.run.next_milestone import closes_first, milestone_to_start
-from gsd_core.run.preflight import check_idea, check_phases, kept_idea, load_idea
+from gsd_core.run.preflight import (
+    check_idea,
+    check_phases,
+    check_project,
+    check_repository,
+    kept_idea,
+    load_idea,
+)
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.start import farewell, run_project
@@ -71,6 +88,7 @@ from .project import (
     make_repository,
     needs_repository,
     now,
+    open_journal,
     project_root,
     refuse_system_folder,
 )
@@ -258,6 +276,46 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     if options.asked and end.outcome in ("done", "gaps"):
         keep_asked(journal_path(root).parent, options.command, end.run, ())
     return end.exit
+
+
+def obstacles(options: RunOptions, loaded: Loaded) -> Iterator[GsdError]:
+    """Yield what refuses to start or resume a run as *options* say; nothing is asked, written or paid for."""
+    root, previous = options.root, load(options.global_options)
+    own = previous if previous.is_own else None
+    try:
+        settings = build_settings(options, loaded, own)
+        trust = examine(loaded, root, settings.of(RunSettings))
+        if not trust.new:
+            loaded = admit(loaded, trust)
+            settings = build_settings(options, loaded, own)
+        request = _build_request(options, loaded, settings, None, previous, trust)
+    except GsdError as error:
+        yield error
+        return
+    if refused := why_not_here(root, None, settings):
+        yield ProjectError(refused, hint=HINT)
+    run: RunSettings = settings.of(RunSettings)
+    checks: tuple[Callable[[], object], ...] = (
+        partial(refuse_consent, trust),
+        partial(refuse_untrusted, trust),
+        partial(check_loaded, loaded),
+        partial(check_plugins, loaded, run),
+        partial(check_agents, loaded.hooks, settings, root),
+        partial(check_notifiers, loaded.hooks, settings, root),
+        lambda: asyncio.run(_check_project(request, previous.last_run)),
+    )
+    for check in checks:
+        try:
+            check()
+        except GsdError as error:
+            yield error
+
+
+async def _check_project(request: RunRequest, last: LastRun) -> None:
+    git = Git(request.root, trusted=request.programs)
+    await check_repository(request, git)
+    with open_journal(request.root) as journal:
+        await check_project(request, git, journal, last)
 
 
 def _settle_trust(

@@ -22,7 +22,7 @@ from gsd_core.git import Git
 from gsd_core.machine.facts import AgentClosed, RunOpened, StepCompleted
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.ids import StepId
-from gsd_core.model.question import Asked
+from gsd_core.model.question import Asked, answer_commands
 from gsd_core.planning.model import Planning
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.traceability import Trace, count_verified
@@ -32,7 +32,7 @@ from gsd_core.run.tracing import trace_all
 from gsd_core.sanitize import one_line, safe_text
 from gsd_core.views.amounts import cost_text, duration_text, tokens_text
 from gsd_core.views.cost import COSTS
-from gsd_core.views.next import finish_command
+from gsd_core.views.next import commands_after
 from gsd_core.views.phases import phase_rows
 from gsd_core.views.status import question_json
 from gsd_core.views.summary import ASSUMED, RunSummary, summarize
@@ -228,6 +228,7 @@ def _end_json(
     if finished is None:
         return data
     summary, try_it = finished.summary, finished.try_it
+    commands = commands_after(end.outcome, finished.project.state.seen, end.reason, budget)
     phases, phases_complete = finished.phases
     requirements, verified = finished.requirements
     return data | {
@@ -248,7 +249,7 @@ def _end_json(
         "cost": COSTS.dump(summary.costs),
         "assumed": [*map(ASSUMED.dump, summary.assumed)],
         "questions": [question_json(one, gsd=base_command(options)) for one in finished.project.unanswered],
-        "next": [with_global_options(line, options) for line in _next_commands(finished, end, budget)],
+        "next": [with_global_options(line, options) for line in commands],
     }
 
 
@@ -294,7 +295,7 @@ def _details(
         yield from _line("waits for", "an answer" if len(questions) == 1 else f"{len(questions)} answers")
     for asked in questions[:MAX_LISTED]:
         yield from _question(asked, base_command(options))
-    if commands := _next_commands(finished, end, budget):
+    if commands := commands_after(end.outcome, finished.project.state.seen, end.reason, budget):
         label = "then:" if questions else "next:"
         yield from with_style([label], label, sys.stdout)
         for command in commands:
@@ -325,31 +326,9 @@ def _question(asked: Asked, gsd: str) -> Iterator[str]:
         yield from wrapped(f"    {line}", sys.stdout)
     if len(lines) > MAX_LINES:
         yield f"    … read all of it with: {gsd} questions"
-    for number, option in enumerate(question.options, 1):
-        yield from wrapped(f"    {one_line(option.label, MAX_TEXT)}{option.recommended_note}:", sys.stdout)
-        yield f"      {gsd} answer {question.id} {number}"
-    if question.free_text:
-        yield "    in your own words:" if question.options else "    answer with:"
-        yield f"      {gsd} answer {question.id} 'YOUR ANSWER'"
-
-
-def _next_commands(finished: Finished, end: RunEnd, budget: Decimal | None) -> list[str]:
-
-    seen = finished.project.state.seen
-    phases = seen.phases if seen else ()
-    match end.outcome:
-        case "done":
-            return list(filter(None, ["gsd report --open", finish_command(seen)]))
-        case "gaps":
-            gaps = [f"gsd gaps {phase.number}" for phase in phases if phase.verdict == "gaps_found"]
-            return [*gaps[:MAX_LISTED], "gsd resume"]
-        case "failed":
-            return ["gsd log --kind failure", "gsd resume"]
-        case "budget":
-            more = f" --max-budget-usd {2 * budget}" if budget and "--max-budget-usd" in end.reason else ""
-            return ["gsd cost --by step", f"gsd resume{more}"]
-        case "blocked" | "stopped":
-            return ["gsd resume"]
+    for command, label in answer_commands(question, gsd):
+        yield from wrapped(f"    {one_line(label, MAX_TEXT)}:", sys.stdout)
+        yield f"      {command}"
 
 
 def _line(label: str, value: str) -> Iterator[str]:

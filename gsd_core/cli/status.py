@@ -158,7 +158,8 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
 
     if status.waits_for and (status.waits_for != RESUME or due is None):
         resume = with_global_options(f"continue with: {RESUME}", options)
-        yield resume if status.waits_for == RESUME else f"waiting for {status.waits_for}"
+        why = f"waiting for {status.waits_for} (all that waits: {base_command(options)} why)"
+        yield resume if status.waits_for == RESUME else why
     elif due and not status.holder:
         yield from next_lines(due, base_command(options))
 

@@ -244,7 +244,7 @@ def _next_steps(state: State, *, every: bool = False) -> Iterator[Next]:
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
         if not in_range(state, phase.number) or phase.number in state.skipped:
             continue
-        if _missing_dependencies(state, phase):
+        if missing_dependencies(state, phase):
             continue
         match _next_in(state, phase):
             case Start() as start:
@@ -326,7 +326,7 @@ def in_range(state: State, number: str) -> bool:
     return state.options.phases is None or number in state.options.phases
 
 
-def _missing_dependencies(state: State, phase: PhaseSnapshot) -> list[str]:
+def missing_dependencies(state: State, phase: PhaseSnapshot) -> list[str]:
     """Return the phase's dependencies that are not complete; one that does not exist is ignored.
 
     One that is marked as complete does not block others, even if there is more to do for it.
@@ -487,7 +487,7 @@ def _end(state: State) -> End:
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=reason)
     if left := [phase for phase in wanted if standing(state, phase) == "open"]:
         needs = [
-            f"phase {phase.number} depends on {', '.join(_missing_dependencies(state, phase))}"
+            f"phase {phase.number} depends on {', '.join(missing_dependencies(state, phase))}"
             for phase in left
         ]
         reason = f"{'; '.join(needs)}: not complete, and not in range or in a cycle"

@@ -13,6 +13,8 @@ from posixpath import normpath
 
 import attrs
 
+from gsd_core.planning.model import Plan
+
 
 def _normal(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(normpath, paths))
@@ -29,6 +31,25 @@ class Work:
     after: tuple[str, ...] = ()
     files: tuple[str, ...] = attrs.field(default=(), converter=_normal)
     size: float = 1.0
+
+
+def works_of(
+    plans: Sequence[Plan], after: Mapping[str, Sequence[str]], before: Sequence[str] = ()
+) -> list[Work]:
+    """Return the *plans* of a phase as work, by their ids; a task is a unit of work.
+
+    *after* says what each depends on (see ``plan_dependencies``); one that depends on none comes after the
+    work *before* the phase.
+    """
+    return [
+        Work(
+            id=plan.id,
+            after=tuple(after[plan.id] or before),
+            files=plan.files_modified,
+            size=max(1, len(plan.tasks)),
+        )
+        for plan in plans
+    ]
 
 
 @attrs.define(kw_only=True, slots=False)
@@ -102,6 +123,18 @@ class Schedule:
             if not any(overlap(work, other) for other in (*taken, *found)):
                 found.append(work)
         return tuple(found)
+
+    def makespan(self, durations: Mapping[str, float], slots: int) -> float:
+        """Return when all is done if each piece takes as long as *durations* say, in any unit."""
+        now, done, ends = 0.0, set[str](), dict[str, float]()
+        while True:
+            for work in self.startable(done=done, running=ends, slots=slots - len(ends)):
+                ends[work.id] = now + durations[work.id]
+            if not ends:
+                return now
+            first = min(ends, key=lambda name: ends[name])
+            now = ends.pop(first)
+            done.add(first)
 
 
 def overlap(one: Work, other: Work) -> bool:

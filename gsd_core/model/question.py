@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -144,6 +145,15 @@ def answer_command(question: Question, gsd: str = "gsd") -> str:
     *gsd* is how to call gsd for the project, such as ``gsd -C DIR``.
     """
     return f"{gsd} answer {question.id} {'CHOICE' if question.options else 'TEXT'}"
+
+
+def answer_commands(question: Question, gsd: str = "gsd") -> Iterator[tuple[str, str]]:
+    """Yield a command line for each answer to *question*, and the label of the answer."""
+    for number, option in enumerate(question.options, 1):
+        yield f"{gsd} answer {question.id} {number}", f"{option.label}{option.recommended_note}"
+    if question.free_text:
+        label = "in your own words" if question.options else "answer with"
+        yield f"{gsd} answer {question.id} 'YOUR ANSWER'", label
 
 
 def _numbered_label(question: Question, word: str) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import attrs
 
 from gsd_core.errors import Parked, PlanningError, ProjectError
 from gsd_core.exit_codes import ExitCode
-from gsd_core.machine import schedule
 from gsd_core.machine.claims import dependents
 from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Next, Settle, Start, Wait, due, exit_of
 from gsd_core.machine.facts import (
@@ -24,15 +23,16 @@ from gsd_core.machine.facts import (
     TimerFired,
     TimerSet,
 )
+from gsd_core.machine.schedule import Schedule, works_of
 from gsd_core.machine.state import State
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
 from gsd_core.planning.config import get, max_parallel, read_config
-from gsd_core.planning.model import PhaseView
 from gsd_core.planning.waves import plan_dependencies
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.sanitize import safe_text
+from gsd_core.settings import RunSettings
 
 from .branching import enter_branch
 from .edits import consume_handoff, take_requests
@@ -52,7 +52,8 @@ ANSWERS = (QuestionAnswered, QuestionWithdrawn, ControlAsked)
 
 async def loop(run: Run) -> End:
     """Do what is due until the run ends, or needs an answer that nobody can give now."""
-    tasks = Tasks(run=run, capacity=capacity_of(run))
+    capacity = 1 if run.workspaces[0] == IN_PLACE else capacity_of(run.settings, read_config(run.root))
+    tasks = Tasks(run=run, capacity=capacity)
     try:
         while True:
             take_answers(run)
@@ -122,21 +123,22 @@ class Tasks:
         """Return the steps that can start now: plans beside each other, and every other step alone."""
         if self.run.settings.fail_fast and any(isinstance(item, Escalate) for item in items):
             return []
-        starts = {str(item.step): item for item in items if isinstance(item, Start)}
+        starts = {item.step.detail or str(item.step): item for item in items if isinstance(item, Start)}
         if any(isinstance(item, Settle) for item in items):
             return []
         if any(item.step.kind != EXECUTE for item in starts.values()):
             is_busy = self.live or any(isinstance(item, ApplyResult) for item in items)
             return [] if is_busy else [*starts.values()][:1]
-        running = [step for step in self.live if isinstance(self.works[step], Start)]
-        phase = next(iter(starts.values())).step.phase if starts else ""
-        plans = _schedule(self.run.planning.phase(phase))
+        running = [item.step.detail for step in self.live if isinstance(item := self.works[step], Start)]
+        phase = self.run.planning.phase(next(iter(starts.values())).step.phase) if starts else None
+        plans = phase.plans if phase else ()
         slots = self.capacity - len(running)
         least = get(self.run.planning.config, "parallelization.min_plans_for_parallel", 1)
         if len(starts) + len(running) < least:
             slots = 1 - len(running)
         # What a plan waits for, `due` has decided; here, those of the longest chains come first.
-        found = plans.startable(only=starts, running=running, slots=slots)
+        schedule = Schedule(works=works_of(plans, plan_dependencies(plans)))
+        found = schedule.startable(only=starts, running=running, slots=slots)
         return [starts[work.id] for work in found]
 
     async def wait(self) -> End | None:
@@ -198,29 +200,11 @@ class Tasks:
                 raise one
 
 
-def _schedule(phase: PhaseView | None) -> schedule.Schedule:
-    """Return the plans of *phase* by the ids of the steps that execute them; a task is a unit of work."""
-    after = plan_dependencies(phase.plans) if phase else {}
-    number = phase.number if phase else ""
-    steps = {plan: str(StepId(kind=EXECUTE, phase=number, detail=plan)) for plan in after}
-    return schedule.Schedule(
-        works=[
-            schedule.Work(
-                id=steps[plan.id],
-                after=tuple(steps[name] for name in after[plan.id]),
-                files=plan.files_modified,
-                size=max(1, len(plan.tasks)),
-            )
-            for plan in (phase.plans if phase else ())
-        ]
-    )
-
-
-def capacity_of(run: Run) -> int:
+def capacity_of(settings: RunSettings, config: Mapping[str, Any]) -> int:
     """Return how many plans may be executed side by side: in the project's own folder, only one."""
-    if run.workspaces[0] == IN_PLACE:
+    if settings.workspace[:1] == (IN_PLACE,):
         return 1
-    return max(0, run.settings.max_parallel) or max_parallel(read_config(run.root))
+    return max(0, settings.max_parallel) or max_parallel(config)
 
 
 async def _do(run: Run, item: Work) -> End | None:

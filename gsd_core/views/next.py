@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -31,7 +32,7 @@ from gsd_core.machine.due import (
 from gsd_core.machine.facts import Record, RunOpened
 from gsd_core.machine.fold import fold
 from gsd_core.machine.obsolete import MILESTONE_STEPS
-from gsd_core.machine.state import Options, PhaseSnapshot, Snapshot, State, StepRecord
+from gsd_core.machine.state import Options, PhaseSnapshot, RunOutcome, Snapshot, State, StepRecord
 from gsd_core.model.counts import counted
 from gsd_core.model.ids import CORE_KINDS, INIT, StepId
 from gsd_core.model.question import Question, answer_command
@@ -41,6 +42,7 @@ from gsd_core.planning.survey import NONE_IN_PROGRESS
 from gsd_core.sanitize import first_line
 from gsd_core.serializer import SCHEMA_VERSION, TEXT, Schema, Serializer, null
 
+from .amounts import MAX_LISTED
 from .status import NO_ANSWERS, RESUME, current_step, open_questions
 
 MAX_QUESTION = 200
@@ -93,9 +95,7 @@ def next_of(
         name = str(active.id)
         reason = f"it is running now (pid {holder.pid} on {holder.host})"
         return Next(step=name, reason=reason, command=f"{gsd} status", ready=(name,))
-    # A process that works does not start over what failed: a person may have been asked about that.
-    works = holder is not None and state.closed is None
-    now = attrs.evolve(state, seen=snapshot) if works else state_when_resumed(state, snapshot)
+    now = state_now(state, snapshot, works=holder is not None and state.closed is None)
     work = due(now)
     first = work[0]
     if isinstance(first, End):
@@ -105,7 +105,7 @@ def next_of(
     if first.step == StepId(kind=INIT) and not state.idea and isinstance(first, Start):
         return Next(step=step, reason="the project has no idea yet", command=f"{gsd} run IDEA")
     reason = describe_due(first, now, planning, before=state, added=added)
-    command = f"{gsd} status" if holder else _command(state, first, gsd)
+    command = f"{gsd} status" if holder else command_for(state, first, gsd)
     question = _open_question(now, step, pending_answers)
     if question:
         reason, command = _waits_for(question), answer_command(question, gsd)
@@ -122,6 +122,34 @@ def finish_command(seen: Snapshot | None, gsd: str = "gsd") -> str:
     """Return the command that archives a milestone whose phases are all complete; empty for others."""
     phases = seen.phases if seen else ()
     return f"{gsd} milestone complete" if phases and all(phase.ticked for phase in phases) else ""
+
+
+def commands_after(
+    outcome: RunOutcome | Literal["interrupted"], seen: Snapshot | None, reason: str, budget: Decimal | None
+) -> list[str]:
+    """Return the commands to continue with after a run that ended with *outcome*, for a *reason*.
+
+    *seen* are its files, *budget* is what it might cost.
+    """
+    match outcome:
+        case "done":
+            return list(filter(None, ["gsd report --open", finish_command(seen)]))
+        case "gaps":
+            gaps = [one.number for one in (seen.phases if seen else ()) if one.verdict == "gaps_found"]
+            return [*(f"gsd gaps {number}" for number in gaps[:MAX_LISTED]), RESUME]
+        case "failed":
+            return ["gsd log --kind failure", RESUME]
+        case "budget":
+            more = f" --max-budget-usd {2 * budget}" if budget and "--max-budget-usd" in reason else ""
+            return ["gsd cost --by step", f"{RESUME}{more}"]
+        case "blocked" | "stopped" | "interrupted":
+            return [RESUME]
+
+
+def state_now(state: State, snapshot: Snapshot, *, works: bool) -> State:
+    """Return *state* with the files as they are now; unless a process *works* on it, as a next one has it."""
+    # A process that works does not start over what failed: a person may have been asked about that.
+    return attrs.evolve(state, seen=snapshot) if works else state_when_resumed(state, snapshot)
 
 
 def state_when_resumed(state: State, snapshot: Snapshot) -> State:
@@ -159,7 +187,7 @@ def _ready(state: State, work: Sequence[Due]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _command(state: State, work: Due, gsd: str) -> str:
+def command_for(state: State, work: Due, gsd: str = "gsd") -> str:
     """Return the command that does *work*: the unfinished run continues, else a run of that phase begins.
 
     A step that the user asked for is asked for once more: ``gsd resume`` would do more than that.

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from gsd_core.machine.schedule import Schedule, Work, overlap
+from gsd_core.machine.schedule import Schedule, Work, overlap, works_of
 from gsd_core.machine.state import State
 from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.planning.model import PhaseView, Plan
@@ -60,10 +60,11 @@ def plan_graph(phases: Sequence[PhaseView], state: State, *, is_running: bool) -
     The first plans of a phase depend on the last ones of the phases that it depends on.
     """
     nodes: list[Node] = []
+    works: dict[str, Work] = {}
     ends: dict[str, tuple[str, ...]] = {}
     for phase in phases:
         before = tuple(end for number in phase.depends_on for end in ends.get(number, ()))
-        after = plan_dependencies(phase.plans)
+        plans = works_of(phase.plans, plan_dependencies(phase.plans), before)
         found = [
             Node(
                 id=plan.id,
@@ -72,20 +73,18 @@ def plan_graph(phases: Sequence[PhaseView], state: State, *, is_running: bool) -
                 state=_state_of(state, phase.number, plan, is_running=is_running),
                 tasks=len(plan.tasks),
                 files=plan.files_modified,
-                depends_on=after[plan.id] or before,
+                depends_on=work.after,
             )
-            for plan in phase.plans
+            for plan, work in zip(phase.plans, plans, strict=True)
         ]
         if not found:
             own: NodeState = "done" if phase.ticked else "waiting"
             found = [Node(id=phase.number, phase=phase.number, name=phase.name, state=own, depends_on=before)]
+            plans = [Work(id=phase.number, after=before)]
+        works |= {work.id: work for work in plans}
         inner = {name for node in found for name in node.depends_on}
         ends[phase.number] = tuple(node.id for node in found if node.id not in inner)
         nodes += found
-    works = {
-        node.id: Work(id=node.id, after=node.depends_on, files=node.files, size=max(1, node.tasks))
-        for node in nodes
-    }
     schedule = Schedule(works=[*works.values()])
     done = {node.id for node in nodes if node.state == "done"}
     running = [works[node.id] for node in nodes if node.state == "running"]

@@ -34,6 +34,7 @@ from gsd_core.serializer import schema_of as schema_of_type
 
 from .cost import COSTS, Grouping
 from .diagnosis import CHECK, CheckState
+from .forecast import FORECAST
 from .log import RECORD
 from .next import NEXT
 from .plan_graph import GRAPH
@@ -42,6 +43,7 @@ from .progress import PROGRESS
 from .project_details import ANSWERED, COMMIT, PHASE_ENTRY, PLAN_ENTRY, STATEMENT, STEP_DONE
 from .status import PHASE_ROW, QUESTION, STATUS
 from .summary import ASSUMED
+from .why import WHY
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -110,6 +112,7 @@ DRY_RUN = obj(
     new_folder=FLAG,
     idea=null(obj(name=TEXT, sha256=TEXT)),
     due=arr(obj(what=TEXT, step=TEXT, plugin=null(TEXT), why=TEXT)),
+    forecast=null(obj(**FORECAST.schema["properties"], words=TEXTS)),
     plugins=arr(obj(name=TEXT, status=TEXT, reason=TEXT)),
     settings=arr(obj(name=TEXT, value=TEXT, origin=TEXT)),
 )
@@ -147,6 +150,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "answer": obj(question=TEXT, words=TEXT, taken_by=null(NUMBER), replaced=FLAG),
     "status": STATUS_PRINTED,
     "next": NEXT.schema,
+    "why": WHY.schema,
     "progress": PROGRESS.schema,
     "log": RECORD.schema,
     "watch": RECORD.schema,

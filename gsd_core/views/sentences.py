@@ -68,7 +68,7 @@ def what_follows(state: State, work: Sequence[Due], added: Added) -> Iterator[st
     if not phases:
         if INIT not in (str(one.step) for one in work if isinstance(one, Start)):
             yield f"then {_CORE[INIT]}"
-        left = [*_with_added(_left_of_lifecycle(state, None), added, ())]
+        left = [*_with_added(left_of_lifecycle(state, None), added, ())]
         yield f"then {_joined(left)} each phase of the roadmap"
     begun = {str(one.step) for one in work if isinstance(one, Start)}
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
@@ -76,7 +76,7 @@ def what_follows(state: State, work: Sequence[Due], added: Added) -> Iterator[st
             continue
         if standing(state, phase) != "open":
             continue
-        left = [each for each in _left_of_lifecycle(state, phase) if f"{phase.number}/{each}" not in begun]
+        left = [each for each in left_of_lifecycle(state, phase) if f"{phase.number}/{each}" not in begun]
         if left:
             due = {one.kind for one in phase.due if f"{phase.number}/{one.kind}" not in begun}
             words = _joined([*_with_added(left, added, due)])
@@ -86,7 +86,7 @@ def what_follows(state: State, work: Sequence[Due], added: Added) -> Iterator[st
         yield f"then {_joined(last)} at the end of the milestone"
 
 
-def _left_of_lifecycle(state: State, phase: PhaseSnapshot | None) -> list[str]:
+def left_of_lifecycle(state: State, phase: PhaseSnapshot | None) -> list[str]:
     """Return the steps that *phase* still needs; without one, those of any phase."""
     left = [step for step in LIFECYCLE if step != VERIFY or not state.options.skip_verify]
     if phase is None:

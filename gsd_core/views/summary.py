@@ -33,20 +33,25 @@ class TaskDone:
 class StepDone:
     """The work on one step, all attempts together.
 
-    *took* is the time from the start of each attempt to its end; *failures* are the reasons of failed
-    attempts. *commit* is that of its documents, empty as long as it is not completed.
+    *spans* are the start of each attempt and its end; *failures* are the reasons of failed attempts. *commit*
+    is that of its documents, empty as long as it is not completed.
     """
 
     id: str
     started_at: datetime
     attempts: int = 1
-    took: timedelta = timedelta()
+    spans: tuple[tuple[datetime, datetime], ...] = ()
     status: str = "running"
     commit: str = ""
     subject: str = ""
     tasks: tuple[TaskDone, ...] = ()
     failures: tuple[str, ...] = ()
     costs: Costs = attrs.field(factory=Costs)
+
+    @property
+    def took(self) -> timedelta:
+        """The time from the start of each attempt to its end."""
+        return sum((end - begin for begin, end in self.spans), timedelta())
 
     @property
     def phase(self) -> str:
@@ -206,11 +211,11 @@ class _Steps:
                 pass
 
     def _end(self, fact: Recorded[object], step: StepDone, status: str, **about: Any) -> None:
-        took = step.took
+        spans = step.spans
         if began := self._began.pop(fact.step, None):
             # That an attempt was lost is recorded by a later process: nobody worked in between.
-            took += max(self.last[began.epoch] - began.at, timedelta())
-        self.found[fact.step] = attrs.evolve(step, status=status, took=took, **about)
+            spans = (*spans, (began.at, max(self.last[began.epoch], began.at)))
+        self.found[fact.step] = attrs.evolve(step, status=status, spans=spans, **about)
 
 
 def _decisions(fact: Recorded[object], inquiry: Inquiry) -> Iterable[Decision]:

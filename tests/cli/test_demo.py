@@ -10,7 +10,7 @@ import pytest
 
 from gsd_plugins.rehearsal import example_idea
 from tests.cli.bench import call
-from tests.e2e.project import Project, defects
+from tests.e2e.project import REHEARSAL, Project, defects
 from tests.run.harness import git
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -81,6 +81,15 @@ def test_the_demo_builds_what_it_says_in_its_own_repository_and_tells_what_is_re
         assert git(project.root, "rev-parse", "HEAD") == before
     assert not (project.root / ".git" / "gsd").exists()
     assert call("demo", folder).exit_code == 2
+    # The history of a real run: of its three phases, only the last could have been forecast.
+    dry = project.gsd("run", "-C", "try me", *REHEARSAL, "--dry-run", "--output-format", "json")
+    forecast = dry.lines[0]["forecast"]
+    assert (forecast["phases"], forecast["steps"]["discuss"], forecast["steps"]["execute"]) == ([], 3, 5)
+    [earlier] = forecast["earlier"]
+    assert earlier["phase"] == "3"
+    assert earlier["took"] > 0
+    assert earlier["within"] == (earlier["seconds"]["low"] <= earlier["took"] <= earlier["seconds"]["high"])
+    assert forecast["words"][-1].startswith(f"{int(earlier['within'])} of 1 earlier forecast ")
 
 
 @pytest.mark.slow

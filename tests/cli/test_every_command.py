@@ -55,6 +55,7 @@ CASES: Mapping[str, Case] = {
     "answer": Case(("QUESTION", "1"), asking=True, changes=True),
     "status": Case(asking=True),
     "next": Case(),
+    "why": Case(asking=True),
     "panels": Case(),
     "progress": Case(),
     # A pager would wait for a key.

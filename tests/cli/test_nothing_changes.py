@@ -64,6 +64,7 @@ answer q-1
 answer q-none 1
 status -C ../file
 next --workstream ../x
+why nope
 panels more
 progress more
 log --since soon

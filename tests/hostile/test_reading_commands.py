@@ -40,6 +40,7 @@ READING: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "questions": ((),),
     "status": ((),),
     "next": ((),),
+    "why": ((), ("3/execute/03-01",)),
     "progress": ((),),
     "log": (("--no-pager",), ("--no-pager", "--step", "3/execute/03-01")),
     "cost": ((), ("--all", "--by", "model")),

@@ -255,6 +255,8 @@ def test_a_question_is_answered_and_a_manual_check_judged(
             assert waiting["changes"][0]["state"] == "waiting_checkpoint"
             [question] = data(await client.call_tool("gsd_get_checkpoint", {"session": session}))["questions"]
             assert (question["header"], question["is_manual_check"]) == ("Ending", False)
+            [first, *_] = data(await client.call_tool("gsd_why", {"session": session}))["waiting"]
+            assert (first["cause"], question["id"] in first["ways"][0]["command"]) == ("question", True)
             wrong = {"session": session, "question": question["id"]}
             said = await client.call_tool("gsd_mark_verified", {**wrong, "passed": True})
             assert "is not a manual check" in error(said)

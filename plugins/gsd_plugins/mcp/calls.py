@@ -87,7 +87,11 @@ class Calls:
             case "gsd_send_input":
                 found = await self._send(given)
             case "gsd_get_cost":
-                found = await self._cost(given["session"], given.get("by", "phase"))
+                printed = await self._printed(given["session"], "cost", "--by", given.get("by", "phase"))
+                found = _part(printed, "total groups budget")
+            case "gsd_why":
+                printed = await self._printed(given["session"], "why")
+                found = _part(printed, "waiting running nothing")
             case _:
                 raise NotFound(f"no tool {name!r}")
         result: Result = _safe(found)
@@ -226,15 +230,16 @@ class Calls:
         broken = others[0]["label"] if others else "does not work"
         return await self._answer(session, asked["id"], note or broken)
 
-    async def _cost(self, session: str, by: str) -> Result:
+    async def _printed(self, session: str, *arguments: str) -> Result:
+        """Return what a command that only reads the session's project prints as JSON."""
         project = self.harness.session(session).project
         if not project.is_dir():
             raise NotFound(f"the folder of the project is gone: {str(project)!r}")
-        code, out, err = await run_gsd(["cost", "-C", str(project), "--by", by, "--json"], project)
+        code, out, err = await run_gsd([*arguments, "-C", str(project), "--json"], project)
         if code != 0:
             raise refusal(err, code)
-        data = json.loads(out)
-        return {name: data[name] for name in ("total", "groups", "budget")}
+        found: Result = json.loads(out)
+        return found
 
     # Following
 

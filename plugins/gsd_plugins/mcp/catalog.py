@@ -253,5 +253,12 @@ TOOLS: tuple[ToolSpec, ...] = (
         returns=_returns(total=OBJECT, groups=_list(), budget={"type": ["object", "null"]}),
         reads=True,
     ),
+    ToolSpec(
+        name="gsd_why",
+        about="Get what each step of a session's project waits for, since when, and the ways out.",
+        takes=_takes("session", session=SESSION),
+        returns=_returns(waiting=_list(), running=_list(items=TEXT), nothing={"type": ["string", "null"]}),
+        reads=True,
+    ),
 )
 BY_NAME: Mapping[str, ToolSpec] = {tool.name: tool for tool in TOOLS}

@@ -1,0 +1,120 @@
+"""``gsd why``: shows what each thing waits for that is neither running nor done, and each way out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from gsd_core.errors import NotFound
+from gsd_core.sanitize import one_line
+
+from .commands import base_command, with_global_options
+from .editing import interrupted
+from .global_options import GlobalOptions, global_options_of, gsd_command
+from .output import json_flag, print_json, print_line, styled, warn
+
+if TYPE_CHECKING:
+    from gsd_core.views.why import Waiting, Way, Why
+
+    from .project import ProjectState
+
+MAX_REASON = 400
+
+
+@gsd_command("why", "gsd why", "gsd why 01-02", "gsd why --json", last=json_flag)
+@click.argument("step", required=False)
+def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
+    """Show what each step waits for that is neither running nor done, and each way out.
+
+    Such as other plans, a slot, an answer, a time, the budget, a person; with the command for each way out. A
+    start that would be refused is named with the reason: trust, a login, uncommitted changes. STEP is a step,
+    a plan or a phase. Works with and without a run. Nothing is started, written or paid for.
+    """
+    from gsd_core.views.why import WHY
+
+    from .project import load
+
+    options = global_options_of(ctx)
+    found = _find(ctx, load(options), options)
+    if step:
+        found = _about(found, step)
+    if as_json:
+        print_json(WHY.dump(found))
+        return
+    shown: set[Way] = set()
+    for one in found.waiting:
+        for line in _lines(one, shown, options):
+            print_line(line)
+        shown |= {*one.ways}
+    if found.nothing:
+        print_line(f"nothing waits: {one_line(found.nothing, MAX_REASON)}")
+
+
+def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> Why:
+    from gsd_core.run.loop import capacity_of
+    from gsd_core.views.why import PROJECT, Situation, Waiting, Way, Why
+
+    from .current import read_current
+    from .launch import RunOptions, obstacles
+    from .plugin_loading import loaded_plugins
+
+    gsd = base_command(options)
+    if edit := interrupted(project.root, gsd):
+        ways = (Way(command=edit.command),) if edit.command else ()
+        return Why(waiting=(Waiting(what=PROJECT, cause="obstacle", reason=edit.reason, ways=ways),))
+    if not project.state.run and not (project.root / ".planning").is_dir():
+        return Why(waiting=(), nothing=f"no project here; start one with: {gsd} run IDEA")
+    current = read_current(ctx, project)
+    warn(current.missing)
+    capacity = capacity_of(current.settings, current.planning.config)
+    in_place = current.settings.workspace[:1] == ("inplace",)
+    refused = obstacles(RunOptions(global_options=options, resume=True), loaded_plugins(ctx))
+    return Situation(
+        state=current.state,
+        history=project.history,
+        planning=current.planning,
+        snapshot=current.snapshot,
+        holder=project.holder,
+        pending_answers=project.pending_answers,
+        capacity=capacity,
+        more_slots=f"{'--workspace worktree ' if in_place else ''}--max-parallel {capacity + 1}",
+        obstacles=((str(error), with_global_options(error.hint, options)) for error in refused),
+        gsd=gsd,
+        added=current.added,
+    ).why()
+
+
+def _about(found: Why, step: str) -> Why:
+    """Return what is about *step*: a step's id, a plan or a phase; raise ``NotFound`` if there is none."""
+    import attrs
+
+    def fits(what: str) -> bool:
+        phase, *_, detail = what.removeprefix("phase ").split("/") * 2
+        return step in (what, detail, phase, f"phase {phase}")
+
+    waiting = tuple(one for one in found.waiting if fits(one.what))
+    running, done = (tuple(filter(fits, names)) for names in (found.running, found.done))
+    if not (waiting or running or done):
+        known = ", ".join([*(one.what for one in found.waiting), *found.running]) or "nothing"
+        hint = f"waiting or running: {known}"
+        raise NotFound(f"no step, plan or phase {step!r}", hint=one_line(hint, MAX_REASON))
+    nothing = "" if waiting else f"{', '.join(running)} is running" if running else f"{step} is done"
+    return attrs.evolve(found, waiting=waiting, running=running, done=done, nothing=nothing)
+
+
+def _lines(one: Waiting, shown: Collection[Way], options: GlobalOptions) -> Iterator[str | Text]:
+    """Yield what waits, and the ways out that are not *shown* yet: what depends on it has the same."""
+    since = f", since {one.since.isoformat(timespec='seconds')}" if one.since else ""
+    until = f", until {one.until.isoformat(timespec='seconds')}" if one.until else ""
+    about = f": {with_global_options(one_line(one.reason, MAX_REASON), options)}"
+    if one.waits_for:
+        about += f" ({one_line(', '.join(one.waits_for), MAX_REASON)})"
+    yield styled(one.what, "bold").append_text(styled(f"{about}{since}{until}"))
+    for way in one.ways:
+        if way in shown:
+            continue
+        words = one_line(way.about, MAX_REASON)
+        yield f"  {way.command}{f'  ({words})' if words else ''}" if way.command else f"  {words}"
