@@ -117,7 +117,8 @@ describe("lanes", () => {
       event(80, "merge.failed", "c"),
     ])
       timeline.add(one);
-    const { lanes } = lanesOf(timeline.stepsOf(true), 100_000);
+    const { lanes, most } = lanesOf(timeline.stepsOf(true), 100_000);
+    expect(most).toBe(2);
     const shown = lanes.map((lane) => lane.map(({ step, spans }) => [step.plan, step.status, ...spans.map((span) => [span.state, span.length])]));
     expect(shown).toEqual([
       [

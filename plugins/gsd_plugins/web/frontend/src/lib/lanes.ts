@@ -1,4 +1,8 @@
-/** What was executed side by side: one lane for each plan that was in progress at the same time as others. */
+/**
+ * What was executed side by side: as many lanes as plans were in progress at the same time.
+ *
+ * A plan starts when an agent is free; the one before it may still be merged then, or wait for an answer.
+ */
 
 import type { Span, StepRow } from "../state/timeline";
 
@@ -12,6 +16,8 @@ export interface Stint {
 
 export interface Lanes {
   lanes: Stint[][];
+  /** How many were at work at the same time, at most: one that is being merged needs no agent. */
+  most: number;
   begin: number;
   end: number;
 }
@@ -58,5 +64,7 @@ export function lanesOf(rows: readonly StepRow[], now: number): Lanes {
       })),
     });
   });
-  return { lanes, begin, end };
+  const work = stints.flatMap(({ spans }) => spans.filter((span) => span.state === "running"));
+  const together = work.map(({ from }) => work.filter((span) => span.from <= from && until(span) > Date.parse(from)).length);
+  return { lanes, most: Math.max(0, ...together), begin, end };
 }

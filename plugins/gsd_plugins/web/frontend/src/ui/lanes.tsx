@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, type ReactElement } from "react";
 
-import { timeOfDay } from "../lib/format";
+import { count, timeOfDay } from "../lib/format";
 import { lanesOf, type Stint } from "../lib/lanes";
 import { runPath } from "../lib/route";
 import { useClock } from "../state/hooks";
@@ -25,7 +25,7 @@ interface Props {
 export function Lanes({ session, steps, names, onOpen }: Props): ReactElement | null {
   const now = useClock();
   const box = useRef<HTMLDivElement>(null);
-  const { lanes, begin, end } = lanesOf(steps.filter((step) => step.kind === "execute"), now);
+  const { lanes, most, begin, end } = lanesOf(steps.filter((step) => step.kind === "execute"), now);
   const longest = Math.max(0, ...lanes.map((lane) => lane.length));
   // The newest are in sight.
   useEffect(() => {
@@ -36,7 +36,7 @@ export function Lanes({ session, steps, names, onOpen }: Props): ReactElement | 
   return (
     <figure>
       <h3 id="lanes">
-        Side by side <span className="muted">up to {lanes.length} at once</span>
+        Side by side <span className="muted">up to {count(most, "agent")} at once</span>
       </h3>
       <div className="lanes" ref={box} tabIndex={0} role="region" aria-labelledby="lanes">
         <ol style={{ minWidth: Math.max(NARROWEST, longest * NARROWEST_PLAN) }}>
