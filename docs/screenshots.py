@@ -1,9 +1,9 @@
 """Make the pictures of the dashboard from real rehearsals: ``python -m docs.screenshots``.
 
-A real ``gsd serve`` shows four projects: one is done after gaps, one waits for an answer, one works, and one
-has failed. Chromium takes each picture in both themes, and saves it as WebP. Times and commit
-ids differ each time, so nothing compares the pictures; make them again when the pages have changed, and look
-at them. It takes a few minutes, and needs Chromium and Playwright.
+A real ``gsd serve`` shows five projects: one is done after gaps, one waits for an answer, one works, one has
+failed, and one executes plans side by side. Chromium takes each picture in both themes, and saves it as
+WebP. Times and commit ids differ each time, so nothing compares the pictures; make them again when the pages
+have changed, and look at them. It takes a few minutes, and needs Chromium and Playwright.
 
 To look at every page at other widths, as PNG in a folder elsewhere::
 
@@ -87,10 +87,50 @@ phases = 2
 question = true
 {COST}
 """,
+    "banquet": f"""
+[scenario]
+description = "Plans side by side: one waits for an answer, two take a while"
+wide = true
+{COST}
+[[rule]]
+when = {{ plan = "01-03" }}
+do = "question"
+text = "Which mark ends a greeting?"
+options = ["Period", "Smile"]
+
+[[rule]]
+when = {{ plan = "01-02" }}
+do = "slow"
+duration = "2s"
+
+[[rule]]
+when = {{ plan = "01-04", task = 1 }}
+do = "slow"
+duration = "20m"
+
+[[rule]]
+when = {{ plan = "01-05", task = 1 }}
+do = "slow"
+duration = "20m"
+""",
 }
 """What each project rehearses; the one that waits for an answer is the last that starts."""
-OPTIONS = {"greeter": ("--yes",), "lobby": ("--yes", "--no-input"), "doorbell": ("--yes",), "reception": ()}
-STATES = {"greeter": "completed", "lobby": "failed", "doorbell": "running", "reception": "waiting_checkpoint"}
+OPTIONS = {
+    "greeter": ("--yes",),
+    "lobby": ("--yes", "--no-input"),
+    "doorbell": ("--yes",),
+    "reception": (),
+    "banquet": ("--workspace", "worktree", "--depth", "comprehensive"),
+}
+STATES = {
+    "greeter": "completed",
+    "lobby": "failed",
+    "doorbell": "running",
+    "reception": "waiting_checkpoint",
+    "banquet": "waiting_checkpoint",
+}
+WORKING = {"doorbell": "2/execute", "banquet": "1/execute/01-05"}
+"""The steps that have to have begun."""
 
 PANEL = '''
 """The size of the program."""
@@ -150,6 +190,7 @@ def _wait_for_terminals(page: Page) -> None:
     page.wait_for_timeout(1500)
 
 
+PLANS = "section:has(> h2:text-is('Plans'))"
 PICTURES = (
     Picture(name="runs", route="runs"),
     Picture(name="start", path="/new", route="new"),
@@ -160,7 +201,8 @@ PICTURES = (
     Picture(name="run", path="/s/{doorbell}", route="run/overview"),
     Picture(name="run-waiting", path="/s/{reception}"),
     Picture(name="run-failed", path="/s/{lobby}"),
-    Picture(name="plans", path="/s/{greeter}", element="section:has(> h2:text-is('Plans'))"),
+    Picture(name="plans", path="/s/{greeter}", element=PLANS),
+    Picture(name="side-by-side", path="/s/{banquet}", element=PLANS),
     Picture(
         name="panel",
         path="/s/{greeter}",
@@ -182,6 +224,7 @@ PICTURES = (
     Picture(name="phone-runs", size=PHONE),
     Picture(name="phone-question", path="/q", size=PHONE),
     Picture(name="phone-run", path="/s/{doorbell}", size=PHONE),
+    Picture(name="phone-side-by-side", path="/s/{banquet}", size=PHONE, element=PLANS),
     Picture(name="phone-cost", path="/s/{greeter}/cost", size=PHONE),
 )
 DISCONNECTED = Picture(name="disconnected", path="/s/{doorbell}", is_settled=False)
@@ -269,8 +312,11 @@ class Projects:
         while time.monotonic() < deadline:
             sessions = json.loads(self.gsd("ps", "--all", "--json"))["sessions"]
             found = {Path(one["project"]).name: one for one in sessions}
-            works = "2/execute" in self.gsd("log", "-C", str(self.base / "doorbell"), check=False)
-            if {name: one["state"] for name, one in found.items()} == STATES and works:
+            works = (
+                step in self.gsd("log", "-C", str(self.base / name), check=False)
+                for name, step in WORKING.items()
+            )
+            if {name: one["state"] for name, one in found.items()} == STATES and all(works):
                 return {name: one["id"] for name, one in found.items()}
             time.sleep(1)
         raise TimeoutError(f"the projects are not in their states: {found}")

@@ -18,6 +18,11 @@ EVENTS: dict[str, tuple[str, str]] = {
         "a step's files are written and committed",
         "kind, phase, plan, round, commit, subject, unchanged",
     ),
+    "step.returned": (
+        "a step's agents have finished, and its result is being committed; *merges*: first, what was "
+        "committed in another work tree is brought into the branch",
+        "merges",
+    ),
     "step.failed": ("a step failed, and no automatic retry is left", "error"),
     "step.waiting": ("a step waits for a service or a limit, until a time (ISO 8601)", "until, why"),
     "step.skipped": ("a step is skipped", "by, reason"),

@@ -93,15 +93,16 @@ def _stop(root: Path, holder: Owner, options: GlobalOptions, *, now: bool) -> No
 
 def _say_what_is_waited_for(project: ProjectState, holder: Owner, options: GlobalOptions) -> None:
     """Say on stderr what the pause waits for: the end of the step, unless it waits for a person itself."""
-    from gsd_core.views.status import current_step
+    from gsd_core.views.status import active_steps, current_step
 
     step = current_step(project.state)
+    working = [str(one.id) for one in active_steps(project.state) if one.status in ("running", "result")]
     waiting = [one.question.id for one in project.unanswered if step and one.step == str(step.id)]
     if step and waiting:
         text = f"{step.id} waits for an answer to {', '.join(waiting)}; the run (pid {holder.pid}) pauses now"
         click.echo(f"{text}, and asks again when it is resumed", err=True)
         return
-    waits = f"waiting until the run (pid {holder.pid}) has finished {step.id if step else 'its step'}"
+    waits = f"waiting until the run (pid {holder.pid}) has finished {', '.join(working) or 'its step'}"
     hint = with_global_options("gsd pause --now cancels the step", options)
     click.echo(f"{waits}; {hint}", err=True)
 

@@ -20,14 +20,23 @@ if TYPE_CHECKING:
 SIGNS = {
     "done": "✓",
     "running": "▸",
+    "merging": "▸",
     "failed": "✗",
     "skipped": "-",
     "parked": "?",
+    "delayed": "…",
     "ready": "▹",
     "waiting": "·",
 }
-STYLES = {"done": "green", "running": "cyan", "failed": "red", "skipped": "dim", "parked": "yellow"}
-WORDS = {"parked": "waits for an answer", "done": "", "waiting": ""}
+STYLES = {
+    "done": "green",
+    "running": "cyan",
+    "merging": "cyan",
+    "failed": "red",
+    "skipped": "dim",
+    "parked": "yellow",
+    "delayed": "yellow",
+}
 
 
 @gsd_command("plan-graph", "gsd plan-graph", "gsd plan-graph 2 --mermaid", last=json_flag)
@@ -80,12 +89,14 @@ def _lines(graph: PlanGraph, views: list[PhaseView]) -> Iterator[str | Text]:
 
 
 def _line(node: Node, signs: Mapping[str, str], width: int) -> Text:
+    from gsd_core.views.plan_graph import STATE_WORDS
+
     line = Text(f"  {signs.get(node.state, signs['failed'])} ")
     line.stylize(STYLES.get(node.state, "dim" if node.state == "waiting" else ""))
     unplanned = "" if node.state == "done" else "not planned"
     name = unplanned if node.id == node.phase else one_line(node.name, 50)
     line.append_text(styled(f"{node.id:<{width}}  {name}".rstrip()))
-    about = [WORDS.get(node.state, node.state)]
+    about = [] if node.state in ("done", "waiting") else [STATE_WORDS.get(node.state, node.state)]
     about += [f"waits for {', '.join(node.waits_for)}"] if node.waits_for else []
     about += [counted(node.tasks, "task")] if node.tasks else []
-    return line.append_text(styled(f"  ({'; '.join(filter(None, about))})", "dim")) if any(about) else line
+    return line.append_text(styled(f"  ({'; '.join(about)})", "dim")) if about else line

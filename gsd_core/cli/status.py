@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .project import ProjectState
 
 SIGNS = {"completed": "✓", "in_progress": "▸", "failed": "✗", "skipped": "-", "pending": "·"}
+WORDS = {"parked": "waits for an answer", "result": "its result is being committed", "waiting": "waits"}
 STYLES = {"completed": "green", "in_progress": "cyan", "failed": "red", "skipped": "dim", "pending": "dim"}
 
 
@@ -143,7 +144,7 @@ def _lines(status: Status, due: Next | None, options: GlobalOptions) -> Iterator
     for step in status.active:
         until = f" until {step.until.isoformat(timespec='seconds')}" if step.until else ""
         now = step_status(step, interrupted=status.interrupted)
-        yield f"step {step.id}: {now}{until}, attempt {step.attempt}"
+        yield f"step {step.id}: {WORDS.get(now, now)}{until}, attempt {step.attempt}"
         if step.until and step.why:
             yield f"  because of: {one_line(step.why, 200)}"
     for step_id, assumed in status.assumed:
@@ -182,7 +183,7 @@ def _run_lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
 def _question_lines(status: Status, options: GlobalOptions) -> Iterator[str]:
     for asked in status.questions:
         text = first_line(asked.question.text, 120)
-        yield f"? {text}"
+        yield f"? {asked.step}: {text}" if asked.step else f"? {text}"
         if text.endswith("…"):
             yield f"  read all of it with: {base_command(options)} questions"
         if asked.question.id in status.pending_answers:

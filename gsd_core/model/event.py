@@ -16,6 +16,7 @@ EventName: TypeAlias = Literal[
     "phase.completed",
     "phase.skipped",
     "step.started",
+    "step.returned",
     "step.completed",
     "step.failed",
     "step.waiting",

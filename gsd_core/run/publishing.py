@@ -188,6 +188,7 @@ def _attempt_started(state: State, fact: Record) -> Iterator[tuple[EventName, Da
 
 
 def _step_result(fact: Record) -> Iterator[tuple[EventName, Data]]:
+    yield "step.returned", {"merges": bool(fact.data.get("tip"))}
     report: Data = fact.data["result"]["outcome"].get("report") or {}
     gaps: list[Data] = report.get("gaps") or []
     if gaps:

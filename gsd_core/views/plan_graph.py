@@ -9,24 +9,45 @@ from typing import Literal, TypeAlias
 import attrs
 
 from gsd_core.machine.schedule import Schedule, Work, overlap, works_of
-from gsd_core.machine.state import State
+from gsd_core.machine.state import State, StepRecord
 from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.planning.model import PhaseView, Plan
 from gsd_core.planning.waves import plan_dependencies
 from gsd_core.sanitize import one_line
 from gsd_core.serializer import TEXT, Serializer, arr, obj
 
+from .status import active_steps
+
 NodeState: TypeAlias = Literal[
-    "done", "running", "interrupted", "parked", "failed", "skipped", "ready", "waiting"
+    "done",
+    "running",
+    "merging",
+    "interrupted",
+    "parked",
+    "delayed",
+    "failed",
+    "skipped",
+    "ready",
+    "waiting",
 ]
+"""*merging*: its result is being brought into the branch. *parked* is one that waits for an answer, *delayed*
+one that waits for a time.
+"""
+STATE_WORDS: Mapping[NodeState, str] = {
+    "merging": "being merged",
+    "parked": "waits for an answer",
+    "delayed": "is tried again later",
+}
+"""Those that do not speak for themselves."""
 MAX_NAME = 60
 _OF_RECORD: Mapping[str, NodeState] = {
     "running": "running",
-    "result": "running",
+    "result": "merging",
     "parked": "parked",
     "failed": "failed",
     "skipped": "skipped",
 }
+_IN_PROGRESS = ("running", "merging", "delayed")
 
 
 @attrs.frozen(kw_only=True)
@@ -59,6 +80,7 @@ def plan_graph(phases: Sequence[PhaseView], state: State, *, is_running: bool) -
 
     The first plans of a phase depend on the last ones of the phases that it depends on.
     """
+    records = {**state.steps, **{str(one.id): one for one in active_steps(state)}}
     nodes: list[Node] = []
     works: dict[str, Work] = {}
     ends: dict[str, tuple[str, ...]] = {}
@@ -70,7 +92,7 @@ def plan_graph(phases: Sequence[PhaseView], state: State, *, is_running: bool) -
                 id=plan.id,
                 phase=phase.number,
                 name=plan.name,
-                state=_state_of(state, phase.number, plan, is_running=is_running),
+                state=_state_of(records, phase.number, plan, is_running=is_running),
                 tasks=len(plan.tasks),
                 files=plan.files_modified,
                 depends_on=work.after,
@@ -87,7 +109,7 @@ def plan_graph(phases: Sequence[PhaseView], state: State, *, is_running: bool) -
         nodes += found
     schedule = Schedule(works=[*works.values()])
     done = {node.id for node in nodes if node.state == "done"}
-    running = [works[node.id] for node in nodes if node.state == "running"]
+    running = [works[node.id] for node in nodes if node.state in ("running", "merging")]
 
     def finished(node: Node) -> Node:
         if node.state != "waiting":
@@ -99,12 +121,14 @@ def plan_graph(phases: Sequence[PhaseView], state: State, *, is_running: bool) -
     return PlanGraph(nodes=tuple(map(finished, nodes)), critical_path=schedule.critical_path(done))
 
 
-def _state_of(state: State, phase: str, plan: Plan, *, is_running: bool) -> NodeState:
+def _state_of(records: Mapping[str, StepRecord], phase: str, plan: Plan, *, is_running: bool) -> NodeState:
     if plan.summary:
         return "done"
-    record = state.steps.get(str(StepId(kind=EXECUTE, phase=phase, detail=plan.id)))
-    found = _OF_RECORD.get(record.status, "waiting") if record else "waiting"
-    return "interrupted" if found == "running" and not is_running else found
+    record = records.get(str(StepId(kind=EXECUTE, phase=phase, detail=plan.id)))
+    if record is None:
+        return "waiting"
+    found: NodeState = "delayed" if record.until else _OF_RECORD.get(record.status, "waiting")
+    return "interrupted" if found in _IN_PROGRESS and not is_running else found
 
 
 def graph_mermaid(graph: PlanGraph, names: Mapping[str, str]) -> Iterator[str]:
@@ -130,8 +154,10 @@ def graph_mermaid(graph: PlanGraph, names: Mapping[str, str]) -> Iterator[str]:
 _STYLES: Mapping[NodeState, str] = {
     "done": "fill:#d7f0dd,stroke:#2b8a3e",
     "running": "fill:#d6e9ff,stroke:#1864ab",
+    "merging": "fill:#d6e9ff,stroke:#1864ab",
     "interrupted": "fill:#fff3cd,stroke:#b98300",
     "parked": "fill:#fff3cd,stroke:#b98300",
+    "delayed": "fill:#fff3cd,stroke:#b98300",
     "failed": "fill:#ffd9d9,stroke:#c92a2a",
     "skipped": "fill:#eee,stroke:#888",
     "ready": "fill:#fff,stroke:#1864ab",

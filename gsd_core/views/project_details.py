@@ -14,7 +14,7 @@ import attrs
 
 from gsd_core.machine.facts import Record, StepCompleted, TaskCommitted, typed
 from gsd_core.machine.history import phase_of
-from gsd_core.machine.state import State, StepRecord
+from gsd_core.machine.state import State
 from gsd_core.model.gap import HumanCheck
 from gsd_core.planning.model import Artifact, PhaseView, Plan, Planning, Statement, Task, Truth, Verdict
 from gsd_core.planning.waves import plan_waves
@@ -22,6 +22,7 @@ from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null,
 
 from .cost import COSTS
 from .phases import PhaseRow, Progress, phase_rows
+from .plan_graph import GRAPH, NodeState, PlanGraph, plan_graph
 from .planning import GAP, CurrentVerdict, verdict_status
 from .status import PHASE_ROW, STEP, active_steps, step_json
 from .summary import Decision, RunSummary, StepDone
@@ -75,13 +76,14 @@ class Details:
         return {row.number: row for row in phase_rows(self.state)}
 
     @cached_property
-    def executions(self) -> Mapping[str, Sequence[StepRecord]]:
-        """The records of the steps that execute a plan, by plan."""
-        found: dict[str, list[StepRecord]] = {}
-        for record in self.state.steps.values():
-            if record.id.kind == "execute":
-                found.setdefault(record.id.detail, []).append(record)
-        return found
+    def graph(self) -> PlanGraph:
+        """The plans of all phases, with what they depend on and how far they are."""
+        return plan_graph(self.planning.phases, self.state, is_running=not self.interrupted)
+
+    @cached_property
+    def plan_states(self) -> Mapping[str, NodeState]:
+        """How far the plans are, by id."""
+        return {node.id: node.state for node in self.graph.nodes}
 
     @cached_property
     def made(self) -> Mapping[str, str]:
@@ -92,7 +94,8 @@ class Details:
 def phases_json(details: Details) -> dict[str, Any]:
     """Return the phases of the milestone with their steps and plans as JSON data."""
     planning = details.planning
-    return PLANNING.dump(planning, phases=[phase_entry(details, phase) for phase in planning.phases])
+    phases = [phase_entry(details, phase) for phase in planning.phases]
+    return PLANNING.dump(planning, phases=phases, graph=GRAPH.dump(details.graph))
 
 
 def phase_entry(details: Details, phase: PhaseView) -> dict[str, Any]:
@@ -123,7 +126,7 @@ def plan_entry(details: Details, plan: Plan, wave: int) -> dict[str, Any]:
     """Return a plan with its tasks as JSON data; a task that is committed has its commit."""
     made = [(task, details.made.get(f"{plan.id}/{task.number}")) for task in plan.tasks]
     tasks = [TASK.dump(task, commit=commit) for task, commit in made]
-    return PLAN_ENTRY.dump(plan, wave=wave, tasks=tasks, status=_plan_status(details, plan))
+    return PLAN_ENTRY.dump(plan, wave=wave, tasks=tasks, status=details.plan_states[plan.id])
 
 
 TASK = Serializer(Task, "number name type commit", type=TEXT, commit=null(TEXT))
@@ -134,7 +137,7 @@ PLAN_ENTRY = Serializer(
     wave=NUMBER,
     tasks=arr(TASK.schema),
     has_summary=(FLAG, lambda plan: bool(plan.summary)),
-    status={"type": "string", "enum": ["pending", "in_progress", "completed", "failed"]},
+    status=values(NodeState),
 )
 PHASE_ENTRY = Serializer(
     PhaseView,
@@ -143,18 +146,6 @@ PHASE_ENTRY = Serializer(
     active=arr(STEP.schema),
     plans=arr(PLAN_ENTRY.schema),
 )
-
-
-_BEGUN = ("running", "parked", "result", "waiting")
-
-
-def _plan_status(details: Details, plan: Plan) -> str:
-    if plan.summary:
-        return "completed"
-    records = details.executions.get(plan.id, ())
-    if any(record.status == "failed" for record in records):
-        return "failed"
-    return "in_progress" if any(record.status in _BEGUN for record in records) else "pending"
 
 
 @attrs.frozen(kw_only=True)
@@ -192,13 +183,22 @@ def phase_details(
         "verification": verdict
         and VERDICT.dump(verdict, status=verdict_status(verdict), text=texts.verification),
         "requirements_traced": [row for row in requirements if row["phase"] == phase.number],
-        "history": [STEP_DONE.dump(step) for step in summary.steps if step.phase == phase.number],
+        "history": [
+            STEP_DONE.dump(_ended(step) if details.interrupted else step)
+            for step in summary.steps
+            if step.phase == phase.number
+        ],
         "commits": [
             COMMIT.dump(commit)
             for commit in details.commits
             if phase_of(commit.step) == phase.number or commit.sha in shas
         ],
     }
+
+
+def _ended(step: StepDone) -> StepDone:
+    """Return *step* as it is without a process: nothing has recorded its end."""
+    return attrs.evolve(step, status="cut off") if step.status == "running" else step
 
 
 STEP_DONE = Serializer(
@@ -217,7 +217,9 @@ ANSWERED = Serializer(
     asked_at=null(TIME),
     how=TEXT,
 )
-PLANNING = Serializer(Planning, "name core_value milestone milestone_name idle? phases")
+PLANNING = Serializer(
+    Planning, "name core_value milestone milestone_name idle? phases graph", graph=GRAPH.schema
+)
 PLAN_TEXTS = Serializer(
     Plan,
     "text summary truths=must_haves.truths artifacts=must_haves.artifacts",

@@ -20,6 +20,8 @@ from .amounts import cost_text, counted, dollars_text, duration_text, tokens_tex
 from .cost import Costs, remarks
 from .markup import Html, el, join, prose, style, text
 from .phases import PhaseRow, phase_rows
+from .plan_graph import STATE_WORDS, NodeState, plan_graph
+from .status import active_steps
 from .story import answered_by, step_words
 from .summary import Decision, GapFound, RunSummary, StepDone
 
@@ -135,7 +137,8 @@ def _tiles(report: Report) -> Html:
     wanted = [row for row in report.rows if not _is_later(row)]
     verified = count_verified(wanted)
     sign, color = _OUTCOMES.get(report.status, ("●", "warn"))
-    outcome = f"exit code {report.state.exit}" if report.state.closed else ""
+    working = [str(one.id) for one in active_steps(report.state) if report.status == "running"]
+    outcome = f"exit code {report.state.exit}" if report.state.closed else ", ".join(working)
     finished = sum(row.status == "completed" for row in rows)
     assumed = len(summary.assumed)
     answers = sum(one.answer is not None for one in summary.decisions)
@@ -287,6 +290,8 @@ def _commit_link(sha: str, shown: set[str]) -> Html:
 
 def _phases(report: Report) -> list[Html]:
     cards: list[Html] = []
+    graph = plan_graph(report.planning.phases, report.state, is_running=report.status == "running")
+    states = {node.id: node.state for node in graph.nodes}
     for row in phase_rows(report.state):
         steps = [step for step in report.summary.steps if step.phase == row.number]
         sign, color = _STATUS.get(row.status, ("·", "quiet"))
@@ -298,15 +303,16 @@ def _phases(report: Report) -> list[Html]:
                 el("h3", f"{row.number}  ", text(row.name), " ", _badge(sign, status, color)),
                 el("p", prose(phase.goal), class_="quiet") if phase and phase.goal else "",
                 el("p", text(_phase_figures(row, steps)), class_="small"),
-                _list(map(_plan, phase.plans if phase else ())),
+                _list(_plan(plan, states[plan.id]) for plan in (phase.plans if phase else ())),
                 class_="card",
             )
         )
     return cards
 
 
-def _plan(plan: Plan) -> Html:
-    executed = "" if plan.summary else " (not executed)"
+def _plan(plan: Plan, state: NodeState) -> Html:
+    words = "not executed" if state in ("ready", "waiting") else STATE_WORDS.get(state, state)
+    executed = "" if plan.summary else f" ({words})"
     return el("span", el("code", plan.id), " ", text(plan.name or plan.objective), executed)
 
 

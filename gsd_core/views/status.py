@@ -46,13 +46,13 @@ class Status:
 
     *run_status* is that of the lifecycle; it is ``none`` if only single steps were asked for so far, the last
     of which ended as *single* says. *active* are the steps that have begun and not ended, *current* the
-    furthest of them. *interrupted*: the process that worked on them is gone. *measure* is how far the
-    milestone is; if none is in progress, *idle* says why. *waits_for* is what has to happen next; empty if
-    nothing. *sandbox* is the one that the last process used; if empty, *unconfined* says why. *assumed* are
-    the checks that a person had to do and a policy answered, each with its step. *not_notified* are the
-    services that the last notification to them did not reach. *pending_answers* are the answers that no run
-    has taken yet, in words, by question. *branch* is the one that the last process worked on. *budget* is
-    what the run may cost in dollars, if a flag said so.
+    furthest of them; those that wait for an answer are ``parked``. *interrupted*: the process that worked on
+    them is gone. *measure* is how far the milestone is; if none is in progress, *idle* says why. *waits_for*
+    is what has to happen next; empty if nothing. *sandbox* is the one that the last process used; if empty,
+    *unconfined* says why. *assumed* are the checks that a person had to do and a policy answered, each with
+    its step. *not_notified* are the services that the last notification to them did not reach.
+    *pending_answers* are the answers that no run has taken yet, in words, by question. *branch* is the one
+    that the last process worked on. *budget* is what the run may cost in dollars, if a flag said so.
     """
 
     run: str = ""
@@ -157,9 +157,13 @@ def current_step(state: State) -> StepRecord | None:
 
 
 def active_steps(state: State) -> tuple[StepRecord, ...]:
-    """Return the steps that have begun and not ended, in the order in which they began."""
+    """Return the steps that have begun and not ended, in the order in which they began.
+
+    One that waits for an answer is ``parked``, even while its agent is kept for a quick one.
+    """
+    asked = {one.step for one in open_questions(state)}
     return tuple(
-        record
+        attrs.evolve(record, status="parked") if record.status == "running" and step in asked else record
         for step, record in state.steps.items()
         if record.status in _PROGRESS and not why_obsolete(state, step)
     )
@@ -197,9 +201,11 @@ def find_question(state: State, question_id: str) -> tuple[QuestionRecord, Quest
 
 
 def _waits_for(state: State, run_status: RunStatus, unanswered: Sequence[Asked]) -> str:
+    working = [str(one.id) for one in active_steps(state) if one.status in ("running", "result")]
     if unanswered:
         more = f" (and {len(unanswered) - 1} more)" if len(unanswered) > 1 else ""
-        return f"an answer to {unanswered[0].question.id}{more}"
+        answer = f"an answer to {unanswered[0].question.id}{more}"
+        return ", ".join([answer, *(working if run_status == "running" else ())])
     if run_status in ("done", "none"):
         return ""
     if run_status != "running":
@@ -208,7 +214,6 @@ def _waits_for(state: State, run_status: RunStatus, unanswered: Sequence[Asked])
     step = current_step(state)
     if timers and (step is None or step.status == "waiting"):
         return min(timers).isoformat(timespec="seconds")
-    working = [str(one.id) for one in active_steps(state) if one.status in ("running", "result")]
     return ", ".join(working) or (str(step.id) if step else "")
 
 

@@ -97,7 +97,7 @@ def test_status_shows_each_open_question_with_the_command_that_answers_it(bench:
 
     shown = call("status", "-C", bench.root).stdout
 
-    assert "? Which database?" in shown
+    assert "? 2/execute/02-02: Which database?" in shown
     assert f"gsd -C {bench.root} answer q-1 CHOICE" in shown
     assert "waiting for an answer to q-1" in shown
 

@@ -116,7 +116,7 @@ def test_quiet_shows_only_errors_and_questions() -> None:
     assert shown == [
         "✗ 2/plan failed: no",
         "hint: log in",
-        "? Which database?",
+        "? 1/plan: Which database?",
         "1. SQLite",
         "2. PostgreSQL",
         "answer with: gsd answer q-1 …",

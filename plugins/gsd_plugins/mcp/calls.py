@@ -168,11 +168,11 @@ class Calls:
             "run": {
                 "id": status["run"],
                 **_part(status, "status agent sandbox branch reason notes waits_for phases_total"),
-                **_part(status, "phases_complete current_step idle cost"),
+                **_part(status, "phases_complete steps_in_progress idle cost"),
                 "assumed_checks": status["assumed"]["count"],
             },
             "phases": [_part(one, "number name status plans gap_rounds") for one in shown],
-            "questions": [_part(one, "id kind header answer_given") for one in status["questions"]],
+            "questions": [_part(one, "id kind step header answer_given") for one in status["questions"]],
             "change": number,
         }
 
@@ -286,8 +286,8 @@ class Calls:
             what = session.reason or session.state
             if session.state == "running":
                 with suppress(GsdError):
-                    step = (await self.harness.status(session.id))["current_step"]
-                    what = step["id"] if step else what
+                    steps = (await self.harness.status(session.id))["steps_in_progress"]
+                    what = ", ".join(step["id"] for step in steps) or what
             said.append(f"{session.id}: {what}")
         return safe_text("; ".join(said) or "no session is active", multiline=False)[:MAX_ABOUT]
 

@@ -176,7 +176,7 @@ TOOLS: tuple[ToolSpec, ...] = (
     ),
     ToolSpec(
         name="gsd_get_state",
-        about="Get how far a session's project is: run, phases, current step, what it waits for, cost.",
+        about="Get how far a session's project is: run, phases, steps in progress, what it waits for, cost.",
         takes=_takes("session", session=SESSION),
         returns=_returns(session=OBJECT, run=OBJECT, phases=_list(), questions=_list(), change=CHANGE),
         reads=True,

@@ -18,7 +18,7 @@ from gsd_core import GsdError, Session, dollars_text, safe_text
 
 from .state import read_status
 
-HEADINGS = ("session", "state", "slot", "for", "ended", "cost", "project", "command")
+HEADINGS = ("session", "state", "slot", "agents", "for", "ended", "cost", "project", "command")
 NARROW = 80
 """With fewer columns, a table would have no space for the command."""
 MAX_PROJECT = 20
@@ -60,7 +60,7 @@ def _print_table(rows: Sequence[tuple[str, ...]], width: int) -> None:
 
 
 def _print_block(cells: tuple[str, ...], details: Sequence[str], width: int) -> None:
-    name, state, _, age, ended, cost, project, command = cells
+    name, state, _, _, age, ended, cost, project, command = cells
     about = [age, project, cost if cost != "-" else "", f"ended {ended}" if ended != "-" else ""]
     rest = _short(" ".join(filter(None, about)), width - len(name + state) - 2)
     click.echo(f"{name} {_styled(state, state)} {rest}")
@@ -76,6 +76,7 @@ def _cells(session: Session, statuses: Statuses, now: datetime) -> tuple[str, ..
         session.id,
         "waiting" if session.state == "waiting_checkpoint" else session.state,
         str(session.slot or "-"),
+        str(len(_working(session, statuses[session.project])) or "-"),
         _age(end - began),
         f"{session.ended.astimezone():%b %d %H:%M}" if session.ended else "-",
         dollars_text(dollars) if dollars else "-",
@@ -90,14 +91,25 @@ def _details(session: Session, status: Mapping[str, Any], *, is_last: bool) -> l
     *is_last*: no later session of its project is listed, which may have continued the run.
     """
     where = safe_text(shlex.quote(str(session.project)), multiline=False)
+    working = _working(session, status)
+    # Of one step alone, the command says enough.
+    least = 1 if session.checkpoint else 2
+    works = [f"works on {', '.join(working)}"] if len(working) >= least else []
     if session.checkpoint:
         asked = [one for one in status.get("questions", ()) if one["id"] == session.checkpoint]
-        lines = [f"asks: {_short(str(one['text']), MAX_TEXT)}" for one in asked]
-        return [*lines, f"waits for an answer: gsd -C {where} questions"]
-    lines = [_short(session.reason, MAX_TEXT)] if session.reason else []
+        lines = [_short(f"{one['step'] or 'it'} asks: {one['text']}", MAX_TEXT) for one in asked]
+        return [*works, *lines, f"waits for an answer: gsd -C {where} questions"]
+    lines = [*works, *([_short(session.reason, MAX_TEXT)] if session.reason else [])]
     if is_last and session.run and session.state in ("failed", "stopped"):
         lines.append(f"continue it with: gsd -C {where} resume --bg")
     return lines
+
+
+def _working(session: Session, status: Mapping[str, Any]) -> list[str]:
+    """Return the steps on which agents of *session* work now; those that wait for an answer do not."""
+    if session.has_ended or session.run != status.get("run"):
+        return []
+    return [one["id"] for one in status.get("steps_in_progress", ()) if one["status"] == "running"]
 
 
 def dollars_of(session: Session, statuses: Statuses) -> str | None:

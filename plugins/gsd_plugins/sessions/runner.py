@@ -190,7 +190,8 @@ class Runner:
             limit = datetime.now(UTC) - timedelta(seconds=self.settings.park_seconds)
             steps = {one["step"] for one in open_ones if datetime.fromisoformat(one["asked_at"]) < limit}
             return bool(steps) and all(
-                step["status"] != "running" or step["id"] in steps for step in status["steps_in_progress"]
+                step["status"] not in ("running", "parked") or step["id"] in steps
+                for step in status["steps_in_progress"]
             )
         return False
 

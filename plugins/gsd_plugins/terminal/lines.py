@@ -111,7 +111,7 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             return [Line("failed", text, Level.QUIET, "yellow")]
         case "question.asked":
             questions: Iterable[Data] = data["inquiry"]["questions"]
-            return [line for question in questions for line in _question_lines(question, command)]
+            return [line for question in questions for line in _question_lines(question, step, command)]
         case "question.answered":
             # Whoever answers through the inbox of the journal says so in "by", if it matters; a policy, which
             # option of the command line it is.
@@ -164,8 +164,10 @@ def _error_lines(what: str, error: Data, level: Level, style: str) -> list[Line]
     return lines
 
 
-def _question_lines(question: Data, command: str) -> list[Line]:
-    lines = [Line("question", str(question["text"]), Level.QUIET, "bold")]
+def _question_lines(question: Data, step: str, command: str) -> list[Line]:
+    # Several steps may be in progress, and each of them may ask.
+    text = f"{step}: {question['text']}" if step else str(question["text"])
+    lines = [Line("question", text, Level.QUIET, "bold")]
     options: Iterable[Data] = question.get("options") or ()
     for number, data in enumerate(options, 1):
         option = Option(label=str(data["label"]), recommended=bool(data.get("recommended")))

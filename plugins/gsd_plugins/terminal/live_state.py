@@ -132,6 +132,8 @@ def _after(state: LiveState, event: Event) -> LiveState:
         case "step.waiting":
             # The view counts from now on, and the line above it says until when.
             return _with_activity(state, event, f"waiting: {data.get('why') or ''}", since=event.at)
+        case "step.returned" if data.get("merges"):
+            return _with_activity(state, event, "its commits are being merged")
         case "step.completed" | "step.failed" | "step.skipped":
             left = {key: step for key, step in state.steps.items() if key != event.step}
             return attrs.evolve(state, steps=left)
@@ -150,7 +152,10 @@ def _after(state: LiveState, event: Event) -> LiveState:
             calls = state.calls + int(data.get("calls") or 0)
             return attrs.evolve(state, dollars=dollars, tokens=tokens, calls=calls)
         case "question.asked":
-            asked = {str(q["id"]): str(q.get("header") or q["text"]) for q in data["inquiry"]["questions"]}
+            # With one step in progress, there is no doubt who asks.
+            who = f"{event.step}: " if len(state.steps) > 1 else ""
+            questions = data["inquiry"]["questions"]
+            asked = {str(q["id"]): f"{who}{q.get('header') or q['text']}" for q in questions}
             return attrs.evolve(state, questions={**state.questions, **asked})
         case "question.answered":
             return _without_questions(state, [data["question"]])

@@ -243,7 +243,9 @@ def _step_lines(
 
 def _question_lines(state: LiveState, glyphs: Mapping[str, str], width: int) -> Iterator[Text]:
     for question, text in list(state.questions.items())[:MAX_QUESTIONS]:
-        line = Text().append(f"{glyphs['question']} ", "bold yellow").append(f"{_plain(text)}  ", "bold")
+        line = Text().append(f"{glyphs['question']} ", "bold yellow").append(_plain(text), "bold")
+        line.truncate(max(width - cell_len(question) - 3, 8), overflow="ellipsis")
+        line.append("  ")
         # Half a command is of no use; the whole one is above.
         whole = f"{state.command} answer {question}"
         yield line.append(whole if line.cell_len + cell_len(whole) < width else question)

@@ -4,14 +4,16 @@ import { takeToken, tokenIn } from "../src/api/token";
 import { piecesOf } from "../src/lib/evidence";
 import { duration, eventWords, money, oneLine, stepWords } from "../src/lib/format";
 import { layoutGraph } from "../src/lib/graph";
+import { lanesOf } from "../src/lib/lanes";
 import { parseRoute, questionPath, runPath } from "../src/lib/route";
-import type { Phase, Requirement, Session } from "../src/api/types";
+import type { GsdEvent, Phase, Requirement, Session } from "../src/api/types";
 import { moneyTicks, timeTicks } from "../src/pages/cost";
 import { stateOf } from "../src/pages/evidence";
 import { summaryOf } from "../src/pages/history";
 import { boards } from "../src/pages/run";
 import { readDraft, writeDraft } from "../src/state/drafts";
 import { runSummary } from "../src/state/hooks";
+import { Timeline } from "../src/state/timeline";
 import { filesOf } from "../src/ui/patch";
 import { phaseState, planState } from "../src/ui/status";
 
@@ -66,33 +68,83 @@ describe("addresses", () => {
 });
 
 describe("the plan graph", () => {
-  const node = (id: string, dependsOn: string[] = [], weight = 1, wave?: number) =>
-    wave === undefined ? { id, dependsOn, weight } : { id, dependsOn, weight, wave };
+  const node = (id: string, depends_on: string[] = [], phase = "1") => ({ id, phase, depends_on });
 
-  it("places a plan after everything that it depends on, and marks the longest chain of tasks", () => {
-    const layout = layoutGraph([node("c", ["a", "b"]), node("a"), node("b", [], 3), node("d", ["a"])]);
+  it("places a plan after everything that it depends on, and marks the critical path", () => {
+    const layout = layoutGraph([node("c", ["a", "b"]), node("a"), node("b"), node("d", ["a"])], ["b", "c"]);
     expect(layout.nodes.get("a")?.column).toBe(0);
     expect(layout.nodes.get("c")?.column).toBe(1);
-    expect([...layout.critical].sort()).toEqual(["b", "c"]);
     expect(layout.edges.filter((edge) => edge.isCritical)).toEqual([{ from: "b", to: "c", isCritical: true }]);
   });
 
-  it("keeps waves, also without dependencies", () => {
-    const layout = layoutGraph([node("a", [], 1, 1), node("b", [], 1, 2)]);
-    expect(layout.nodes.get("b")?.column).toBe(1);
-    expect(layout.critical.size).toBe(0);
+  it("joins two phases with one edge for each plan, on the critical path if that crosses there", () => {
+    const ends = [node("a"), node("b")];
+    const layout = layoutGraph([...ends, node("c", ["a", "b"], "2"), node("d", ["a", "b"], "2")], ["b", "c"]);
+    expect(layout.edges.map(({ from, to }) => from + to).sort()).toEqual(["ad", "bc"]);
+    expect(layout.nodes.get("d")?.column).toBe(1);
   });
 
   it("survives cycles and unknown dependencies", () => {
-    const layout = layoutGraph([node("a", ["b", "zz"]), node("b", ["a"]), node("c", ["c"])]);
+    const layout = layoutGraph([node("a", ["b", "zz"]), node("b", ["a"]), node("c", ["c"])], ["zz", "a"]);
     expect(layout.nodes.size).toBe(3);
     expect(layout.edges).toHaveLength(1);
   });
 
   it("lays out 200 plans", () => {
     const plans = Array.from({ length: 200 }, (_, index) => node(`p${index}`, index >= 10 ? [`p${index - 10}`] : []));
-    const layout = layoutGraph(plans);
-    expect([layout.columns, layout.rows, layout.critical.size]).toEqual([20, 10, 20]);
+    const layout = layoutGraph(plans, []);
+    expect([layout.columns, layout.rows, layout.edges.length]).toEqual([20, 10, 190]);
+  });
+});
+
+describe("lanes", () => {
+  const event = (seconds: number, name: string, plan: string, data: Record<string, unknown> = {}): GsdEvent =>
+    ({ seq: seconds, name, at: at(seconds), run: "r", step: `1/execute/${plan}`, data: { kind: "execute", phase: "1", plan, ...data } }) as GsdEvent;
+  const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
+  const asked = { inquiry: { questions: [{ id: "q-1" }] } };
+
+  it("show what was done at the same time, and what each plan waited for", () => {
+    const timeline = new Timeline();
+    for (const one of [
+      event(0, "step.started", "a"),
+      event(0, "step.started", "b"),
+      event(20, "question.asked", "b", asked),
+      event(40, "step.returned", "a", { merges: true }),
+      event(50, "step.completed", "a"),
+      event(50, "step.started", "c"),
+      event(60, "question.answered", "b", { question: "q-1" }),
+      event(70, "step.returned", "c", { merges: true }),
+      event(80, "merge.failed", "c"),
+    ])
+      timeline.add(one);
+    const { lanes, most } = lanesOf(timeline.stepsOf(true), 100_000);
+    expect(most).toBe(2);
+    const shown = lanes.map((lane) => lane.map(({ step, spans }) => [step.plan, step.status, ...spans.map((span) => [span.state, span.length])]));
+    expect(shown).toEqual([
+      [
+        ["a", "completed", ["running", 0.8], ["merging", 0.2]],
+        ["c", "conflict", ["running", 0.4], ["conflict", 0.6]],
+      ],
+      [["b", "running", ["running", 0.2], ["parked", 0.4], ["running", 0.4]]],
+    ]);
+    expect(timeline.stepsOf(false).map((step) => [step.status, step.spans.every((span) => span.to)])).toEqual([
+      ["completed", true],
+      ["interrupted", true],
+      ["interrupted", true],
+    ]);
+  });
+
+  it("leave out the night between two processes", () => {
+    const timeline = new Timeline();
+    const [night, run] = [30_000, { step: "", data: {} }];
+    timeline.add(event(0, "step.started", "a"));
+    timeline.add({ ...event(10, "run.closed", "a"), ...run });
+    timeline.add({ ...event(night, "run.opened", "a"), ...run });
+    timeline.add(event(night, "step.started", "a"));
+    const { lanes, end } = lanesOf(timeline.stepsOf(true), (night + 10) * 1000);
+    expect(lanes).toHaveLength(1);
+    expect(lanes[0]?.map((stint) => Math.round(stint.length * 22))).toEqual([10, 10]);
+    expect(end).toBe((night + 10) * 1000);
   });
 });
 
@@ -236,8 +288,8 @@ describe("what is done", () => {
     expect(phaseState({ status: "completed", verdict: "passed", started_at: null })).toBe("completed");
     expect(phaseState({ status: "in_progress", verdict: "missing", started_at: now }, "completed")).toBe("completed");
     expect(phaseState({ status: "in_progress", verdict: "missing", started_at: null }, "completed")).toBe("claimed");
-    expect(planState({ status: "completed", tasks: [{ commit: null }] }, { verdict: "stale" })).toBe("claimed");
-    expect(planState({ status: "completed", tasks: [{ commit: "abc" }] }, { verdict: "missing" })).toBe("completed");
+    expect(planState({ status: "done", tasks: [{ commit: null }] }, { verdict: "stale" })).toBe("claimed");
+    expect(planState({ status: "done", tasks: [{ commit: "abc" }] }, { verdict: "missing" })).toBe("done");
     const requirement = { status: "Complete", evidence: [] } as unknown as Requirement;
     expect(stateOf(requirement)).toBe("claimed");
     expect(stateOf({ ...requirement, evidence: [{ about: "A-01", status: "assumed", proof: "" }] })).toBe("assumed");

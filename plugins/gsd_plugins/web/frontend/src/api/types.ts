@@ -568,8 +568,8 @@ export interface components {
             }[];
             has_summary: boolean;
             gap_closure: boolean;
-            /** @enum {string} */
-            status: "pending" | "in_progress" | "completed" | "failed";
+            /** @enum {unknown} */
+            status: "delayed" | "done" | "failed" | "interrupted" | "merging" | "parked" | "ready" | "running" | "skipped" | "waiting";
         };
         DetailedPlan: {
             id: string;
@@ -589,8 +589,8 @@ export interface components {
             }[];
             has_summary: boolean;
             gap_closure: boolean;
-            /** @enum {string} */
-            status: "pending" | "in_progress" | "completed" | "failed";
+            /** @enum {unknown} */
+            status: "delayed" | "done" | "failed" | "interrupted" | "merging" | "parked" | "ready" | "running" | "skipped" | "waiting";
             text: string;
             summary: string;
             truths: {
@@ -631,6 +631,27 @@ export interface components {
             milestone_name: string;
             idle: string | null;
             phases: components["schemas"]["Phase"][];
+            graph: components["schemas"]["PlanGraph"];
+        };
+        PlanGraph: {
+            /** @constant */
+            schema_version: 1;
+            nodes: {
+                id: string;
+                phase: string;
+                name: string;
+                /** @enum {unknown} */
+                state: "delayed" | "done" | "failed" | "interrupted" | "merging" | "parked" | "ready" | "running" | "skipped" | "waiting";
+                tasks: number;
+                files: string[];
+                depends_on: string[];
+                waits_for: string[];
+            }[];
+            edges: {
+                from: string;
+                to: string;
+            }[];
+            critical_path: string[];
         };
         PhaseDetail: {
             number: string;
@@ -1033,7 +1054,7 @@ export interface components {
         GsdEvent: {
             seq: number;
             /** @enum {string} */
-            name: "run.started" | "run.opened" | "run.closed" | "phase.started" | "phase.completed" | "phase.skipped" | "step.started" | "step.completed" | "step.failed" | "step.waiting" | "step.skipped" | "attempt.failed" | "question.asked" | "question.answered" | "question.withdrawn" | "gap.found" | "gap.escalated" | "error.escalated" | "task.committed" | "files.kept" | "files.left" | "merge.failed" | "cost.changed" | "agent.activity" | "notice.failed" | "plugin.failed" | "recovered";
+            name: "run.started" | "run.opened" | "run.closed" | "phase.started" | "phase.completed" | "phase.skipped" | "step.started" | "step.returned" | "step.completed" | "step.failed" | "step.waiting" | "step.skipped" | "attempt.failed" | "question.asked" | "question.answered" | "question.withdrawn" | "gap.found" | "gap.escalated" | "error.escalated" | "task.committed" | "files.kept" | "files.left" | "merge.failed" | "cost.changed" | "agent.activity" | "notice.failed" | "plugin.failed" | "recovered";
             /** Format: date-time */
             at: string;
             run: string;
@@ -1217,6 +1238,7 @@ export type Plan = components['schemas']['Plan'];
 export type DetailedPlan = components['schemas']['DetailedPlan'];
 export type Phase = components['schemas']['Phase'];
 export type PhaseList = components['schemas']['PhaseList'];
+export type PlanGraph = components['schemas']['PlanGraph'];
 export type PhaseDetail = components['schemas']['PhaseDetail'];
 export type Gap = components['schemas']['Gap'];
 export type Requirement = components['schemas']['Requirement'];

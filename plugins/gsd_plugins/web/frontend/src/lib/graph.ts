@@ -2,11 +2,8 @@
 
 export interface Node {
   id: string;
-  dependsOn: string[];
-  /** What the node adds to the length of a path: its number of tasks, for example. */
-  weight: number;
-  /** The column at least; plans have waves. */
-  wave?: number;
+  phase: string;
+  depends_on: string[];
 }
 
 export interface Placed {
@@ -15,63 +12,59 @@ export interface Placed {
   row: number;
 }
 
+export interface Edge {
+  from: string;
+  to: string;
+  isCritical: boolean;
+}
+
 export interface Layout {
   nodes: Map<string, Placed>;
-  edges: { from: string; to: string; isCritical: boolean }[];
-  critical: Set<string>;
+  edges: Edge[];
   columns: number;
   rows: number;
 }
 
-/** Dependencies on unknown nodes, and those that close a cycle, are left out. */
-export function layoutGraph(input: readonly Node[]): Layout {
+/** Dependencies on unknown nodes, and those that close a cycle, are left out. *path* is the critical one. */
+export function layoutGraph(input: readonly Node[], path: readonly string[]): Layout {
   const known = new Map(input.map((node) => [node.id, node]));
   const column = new Map<string, number>();
-  const length = new Map<string, number>();
-  const before = new Map<string, string>();
   const open = new Set<string>();
-  const edges: { from: string; to: string }[] = [];
+  const edges: Edge[] = [];
 
   const visit = (node: Node): void => {
     if (column.has(node.id)) return;
     open.add(node.id);
-    let place = Math.max(0, (node.wave ?? 1) - 1);
-    let longest = 0;
-    for (const id of new Set(node.dependsOn)) {
+    let place = 0;
+    for (const id of new Set(node.depends_on)) {
       const other = known.get(id);
       if (!other || open.has(id)) continue;
       visit(other);
-      edges.push({ from: id, to: node.id });
+      edges.push({ from: id, to: node.id, isCritical: path.indexOf(node.id) > 0 && path[path.indexOf(node.id) - 1] === id });
       place = Math.max(place, (column.get(id) ?? 0) + 1);
-      if ((length.get(id) ?? 0) > longest) {
-        longest = length.get(id) ?? 0;
-        before.set(node.id, id);
-      }
     }
     open.delete(node.id);
     column.set(node.id, place);
-    length.set(node.id, longest + Math.max(1, node.weight));
   };
   input.forEach(visit);
 
-  const critical = new Set<string>();
-  const ends = [...length].sort((a, b) => b[1] - a[1]);
-  for (let id = edges.length ? ends[0]?.[0] : undefined; id; id = before.get(id)) critical.add(id);
-
-  const used = [...new Set(column.values())].sort((a, b) => a - b);
   const filled = new Map<number, number>();
   const nodes = new Map<string, Placed>();
   for (const node of input) {
-    const place = used.indexOf(column.get(node.id) ?? 0);
+    const place = column.get(node.id) ?? 0;
     const row = filled.get(place) ?? 0;
     filled.set(place, row + 1);
     nodes.set(node.id, { id: node.id, column: place, row });
   }
-  return {
-    nodes,
-    edges: edges.map((edge) => ({ ...edge, isCritical: critical.has(edge.to) && before.get(edge.to) === edge.from })),
-    critical,
-    columns: used.length,
-    rows: Math.max(0, ...filled.values()),
-  };
+  // The plans of a phase wait for all that end the one before. One edge for that is enough: all of them hide the others.
+  const joined = new Set<string>();
+  edges.sort((a, b) => Number(b.isCritical) - Number(a.isCritical));
+  const shown = edges.filter(({ from, to }) => {
+    const [before, after] = [known.get(from)?.phase, known.get(to)?.phase];
+    const key = `${before} ${to}`;
+    const isNew = before === after || !joined.has(key);
+    joined.add(key);
+    return isNew;
+  });
+  return { nodes, edges: shown.reverse(), columns: Math.max(0, ...filled.keys()) + 1, rows: Math.max(0, ...filled.values()) };
 }

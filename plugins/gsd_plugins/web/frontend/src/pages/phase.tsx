@@ -3,15 +3,17 @@
 import { useState, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
-import type { DetailedPlan, Gap, Phase, PhaseDetail, StepDone } from "../api/types";
-import { count, duration, money, stepWords, timeOfDay } from "../lib/format";
+import type { DetailedPlan, Gap, Phase, PhaseDetail, PhaseList } from "../api/types";
+import { count } from "../lib/format";
 import { runPath } from "../lib/route";
-import { useIsWorked, useResource, useSession } from "../state/hooks";
+import { useEventLog, useIsWorked, useResource, useSession } from "../state/hooks";
 import { Bar, Elapsed, Empty, Loaded, Skeleton } from "../ui/common";
 import { CommitLink, CommitList } from "../ui/commit";
 import { PlanGraph } from "../ui/graph";
+import { Lanes } from "../ui/lanes";
 import { Inline, Markdown } from "../ui/markdown";
-import { phaseState, planState, Status, StatusIcon } from "../ui/status";
+import { lasts, phaseState, planState, Status, StatusIcon } from "../ui/status";
+import { StepTable } from "../ui/steps";
 import { EvidenceMatrix } from "./evidence";
 import { AnsweredIn } from "./questions";
 
@@ -29,7 +31,7 @@ export function PhasePage({ session, number }: { session: string; number: string
           <Skeleton lines={4} shape="rows" />
         </>
       ) : (
-        <Loaded from={found} lines={4} shape="rows">{(phase) => <Details session={session} phase={phase} />}</Loaded>
+        <Loaded from={found} lines={4} shape="rows">{(phase) => <Details session={session} phase={phase} list={list.data} />}</Loaded>
       )}
     </>
   );
@@ -56,10 +58,10 @@ function Head({ session, phase }: { session: string; phase: Omit<Phase, "plans">
         <h2>
           <span className="muted numeric">Phase {phase.number}</span> {phase.name}
         </h2>
-        <Status state={phaseState(phase)} />
+        <Status state={phaseState(phase, phase.status, works)} />
         {phase.started_at && (
           <span className="muted">
-            <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status !== "in_progress" ? phase.started_at : works ? null : last)} />
+            <Elapsed from={phase.started_at} to={phase.completed_at ?? (!lasts(phase) ? phase.started_at : works ? null : last)} />
           </span>
         )}
       </div>
@@ -69,7 +71,7 @@ function Head({ session, phase }: { session: string; phase: Omit<Phase, "plans">
       <div className="phase-steps wide">
         {Object.entries(phase.steps).map(([kind, status]) => (
           <span key={kind} className={`phase-step ${status}`}>
-            <StatusIcon state={phaseState(phase, status)} /> {kind}
+            <StatusIcon state={phaseState(phase, status, works)} /> {kind}
           </span>
         ))}
       </div>
@@ -77,8 +79,10 @@ function Head({ session, phase }: { session: string; phase: Omit<Phase, "plans">
   );
 }
 
-function Details({ session, phase }: { session: string; phase: PhaseDetail }): ReactElement {
-  const done = phase.plans.filter((plan) => plan.status === "completed").length;
+function Details({ session, phase, list }: { session: string; phase: PhaseDetail; list: PhaseList | undefined }): ReactElement {
+  const works = useIsWorked(session);
+  const steps = useEventLog(session).timeline.stepsOf(works).filter((step) => step.phase === phase.number);
+  const done = phase.plans.filter((plan) => plan.status === "done").length;
   const { verification } = phase;
   const idea = useResource(addressOf("/sessions/{session}/requirements", { session }));
   return (
@@ -92,21 +96,13 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
             {done}/{phase.plans.length}
           </span>
         </h2>
-        {phase.plans.length > 1 && (
-          <PlanGraph
-            label={`plans of phase ${phase.number}`}
-            onOpen={openPlan}
-            nodes={phase.plans.map((plan) => ({
-              id: plan.id,
-              title: plan.name,
-              status: planState(plan, phase),
-              dependsOn: plan.depends_on,
-              weight: plan.tasks.length,
-              wave: plan.wave,
-              href: `${location.hash.split("?")[0]}`,
-            }))}
-          />
-        )}
+        {list && <PlanGraph session={session} list={list} phase={phase.number} onOpen={openPlan} />}
+        <Lanes
+          session={session}
+          steps={steps}
+          names={new Map(phase.plans.map((plan) => [plan.id, plan.name]))}
+          onOpen={openPlan}
+        />
         {phase.plans.length === 0 && <Empty title="No plans yet">The step plan writes them.</Empty>}
         {phase.plans.map((plan) => (
           <PlanDetails key={plan.id} session={session} plan={plan} phase={phase} />
@@ -148,10 +144,10 @@ function Details({ session, phase }: { session: string; phase: PhaseDetail }): R
           {phase.research && <Document title="RESEARCH.md" text={phase.research} />}
         </section>
       )}
-      {phase.history.length > 0 && (
+      {steps.length > 0 && (
         <section>
           <h2>Steps</h2>
-          <History session={session} steps={phase.history} />
+          <StepTable session={session} steps={steps} />
         </section>
       )}
       <section>
@@ -212,9 +208,9 @@ function Gaps({ gaps }: { gaps: Gap[] }): ReactElement {
 }
 
 function PlanDetails({ session, plan, phase }: { session: string; plan: DetailedPlan; phase: PhaseDetail }): ReactElement {
-  const isDone = plan.status === "completed";
+  const isDone = plan.status === "done";
   const state = planState(plan, phase);
-  const isOpen = plan.status === "in_progress" || plan.status === "failed";
+  const isOpen = !["done", "ready", "waiting", "skipped"].includes(plan.status);
   return (
     <details className="plan" open={isOpen} id={`plan-${plan.id}`}>
       <summary data-item="">
@@ -279,40 +275,6 @@ function HumanChecks({ checks }: { checks: NonNullable<PhaseDetail["verification
         ))}
       </ul>
     </>
-  );
-}
-
-function History({ session, steps }: { session: string; steps: StepDone[] }): ReactElement {
-  return (
-    <div className="table-scroll" tabIndex={0} role="region" aria-label="steps">
-      <table>
-        <thead>
-          <tr>
-            <th>Step</th>
-            <th>State</th>
-            <th>Started</th>
-            <th className="right">Took</th>
-            <th className="right">Cost</th>
-            <th>Commit</th>
-          </tr>
-        </thead>
-        <tbody>
-          {steps.map((step) => (
-            <tr key={step.id}>
-              <td title={step.id}>{stepWords(step.id)}</td>
-              <td>
-                <Status state={step.status} />
-                {step.attempts > 1 && <span className="muted"> attempt {step.attempts}</span>}
-              </td>
-              <td className="numeric muted">{timeOfDay(step.started_at)}</td>
-              <td className="numeric right">{duration(step.seconds * 1000)}</td>
-              <td className="numeric right">{money(step.cost.dollars, step.cost.estimated_calls ? "priced" : "")}</td>
-              <td>{step.commit && <CommitLink session={session} sha={step.commit} />}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 

@@ -3,16 +3,17 @@
 import { lazy, Suspense, useEffect, useRef, type ReactElement } from "react";
 
 import { addressOf } from "../api/address";
-import type { Phase, Plan, Session, Summary } from "../api/types";
+import type { Phase, Session, Summary } from "../api/types";
 import { dateAndTime, folderName, money, stepWords, timeOfDay } from "../lib/format";
 import { RUN_TABS, runPath, type RunTab } from "../lib/route";
-import { isEnded, isWorked, runSummary, useEventLog, useHub, useIsWorked, useResource, useSession } from "../state/hooks";
-import type { StepRow } from "../state/timeline";
+import { isEnded, runSummary, useEventLog, useHub, useIsWorked, useResource, useSession } from "../state/hooks";
+import { isInProgress, type StepRow } from "../state/timeline";
 import { Ago, Bar, ConfirmButton, Elapsed, Empty, Loaded, PlainText, Skeleton } from "../ui/common";
 import { PlanGraph } from "../ui/graph";
+import { Lanes } from "../ui/lanes";
 import { Panels } from "../ui/panels";
 import { ResumeButton } from "../ui/resume";
-import { Icon, phaseState, planState, Status, StatusIcon } from "../ui/status";
+import { Icon, lasts, phaseState, Status, StatusIcon } from "../ui/status";
 import { StepTable } from "../ui/steps";
 import { CostPage } from "./cost";
 import { EvidencePage } from "./evidence";
@@ -209,7 +210,13 @@ function Overview({ session }: { session: Session }): ReactElement {
           list.phases.length ? (
             <>
               <PhaseBoard session={session.id} phases={list.phases} steps={steps} until={works ? null : log.timeline.lastAt} />
-              <Graph session={session.id} phases={list.phases} />
+              {list.graph.nodes.length > 1 && (
+                <section>
+                  <h2>{list.phases.some((phase) => phase.plans.length) ? "Plans" : "Order of the phases"}</h2>
+                  <PlanGraph session={session.id} list={list} />
+                  <Lanes session={session.id} steps={steps} names={planNames(list.phases)} />
+                </section>
+              )}
             </>
           ) : (
             <Empty title="No roadmap yet">The first step of a run writes the roadmap from the idea.</Empty>
@@ -234,19 +241,17 @@ function Overview({ session }: { session: Session }): ReactElement {
 function Now({ session }: { session: Session }): ReactElement | null {
   const log = useEventLog(session.id);
   const phases = useResource(addressOf("/sessions/{session}/phases", { session: session.id }));
-  const names = new Map(phases.data?.phases.flatMap((phase) => phase.plans.map((plan) => [plan.id, plan.name] as const)));
-  const asked = useResource(addressOf("/questions"));
-  const waiting = new Set(asked.data?.questions.filter((one) => one.project === session.project).map((one) => one.step));
-  const { sessions } = useHub();
-  const running = log.timeline.stepsOf(isWorked(sessions, session.project)).filter((step) => step.status === "running" || step.status === "waiting");
-  if (!running.length) return null;
+  const names = planNames(phases.data?.phases ?? []);
+  const works = useIsWorked(session.id);
+  const running = log.timeline.stepsOf(works).filter(isInProgress);
+  if (!works || !running.length) return null;
   return (
     <section className="now" aria-label="in progress">
       {running.map((step) => {
         const last = log.timeline.lastActivity.get(step.id);
         return (
           <div key={step.id} className="now-step">
-            <StatusIcon state={waiting.has(step.id) ? "parked" : step.status} />
+            <StatusIcon state={step.status} />
             <span className="now-name">
               <strong title={step.id}>{stepWords(step.id)}</strong> {names.get(step.plan)}
             </span>
@@ -284,15 +289,15 @@ function PhaseBoard({ session, phases, steps, until }: { session: string; phases
                 <span className="phase-title">
                   <span className="numeric muted">{phase.number}</span>
                   <strong>{phase.name}</strong>
-                  <StatusIcon state={phaseState(phase)} />
+                  <StatusIcon state={phaseState(phase, phase.status, until === null)} />
                 </span>
                 <span className="phase-steps">
                   {(isBrief ? [] : Object.entries(phase.steps)).map(([kind, status]) => (
                     <span key={kind} className={`phase-step ${status}`}>
-                      <StatusIcon state={phaseState(phase, status)} /> {kind}
+                      <StatusIcon state={phaseState(phase, status, until === null)} /> {kind}
                       {kind === "execute" && phase.plans.length > 0 && (
                         <span className="numeric muted">
-                          {phase.plans.filter((plan) => plan.status === "completed").length}/{phase.plans.length}
+                          {phase.plans.filter((plan) => plan.status === "done").length}/{phase.plans.length}
                         </span>
                       )}
                     </span>
@@ -307,7 +312,7 @@ function PhaseBoard({ session, phases, steps, until }: { session: string; phases
                     </span>
                   )}
                   <span className="numeric">{cost(steps, phase.number)}</span>
-                  {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (phase.status === "in_progress" ? until : phase.started_at)} />}
+                  {phase.started_at && <Elapsed from={phase.started_at} to={phase.completed_at ?? (lasts(phase) ? until : phase.started_at)} />}
                 </span>
               </a>
             </li>
@@ -342,46 +347,6 @@ function cost(steps: StepRow[], phase: string): string {
   return own.length ? money(own.reduce((sum, step) => sum + step.dollars, 0)) : "";
 }
 
-/** All plans of the phases that have any, otherwise the phases themselves. */
-function Graph({ session, phases }: { session: string; phases: Phase[] }): ReactElement | null {
-  const plans = phases.flatMap((phase) => phase.plans);
-  if (plans.length < 2 && phases.length < 2) return null;
-  const offset = new Map<string, number>();
-  let wave = 0;
-  for (const phase of phases) {
-    offset.set(phase.number, wave);
-    wave += Math.max(1, ...phase.plans.map((plan) => plan.wave));
-  }
-  // A phase waits for all plans of the one before. One edge for that is enough: all of them hide the others.
-  const lastOf = (number: string): string[] => {
-    const own = phases.find((phase) => phase.number === number)?.plans ?? [];
-    const last = own.reduce<Plan | undefined>((best, plan) => (best && best.wave >= plan.wave ? best : plan), undefined);
-    return last ? [last.id] : [];
-  };
-  const nodes = plans.length
-    ? phases.flatMap((phase) =>
-        phase.plans.map((plan) => ({
-          id: plan.id,
-          title: plan.name,
-          status: planState(plan, phase),
-          dependsOn: plan.depends_on.length ? plan.depends_on : phase.depends_on.flatMap(lastOf),
-          weight: plan.tasks.length,
-          wave: (offset.get(phase.number) ?? 0) + plan.wave,
-          href: runPath(session, "phase", phase.number),
-        })),
-      )
-    : phases.map((phase) => ({
-        id: phase.number,
-        title: phase.name,
-        status: phaseState(phase),
-        dependsOn: phase.depends_on,
-        weight: 1,
-        href: runPath(session, "phase", phase.number),
-      }));
-  return (
-    <section>
-      <h2>{plans.length ? "Plans" : "Order of the phases"}</h2>
-      <PlanGraph nodes={nodes} label="graph of dependencies" />
-    </section>
-  );
+function planNames(phases: Phase[]): ReadonlyMap<string, string> {
+  return new Map(phases.flatMap((phase) => phase.plans.map((plan) => [plan.id, plan.name] as const)));
 }

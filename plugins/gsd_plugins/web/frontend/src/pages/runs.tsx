@@ -159,6 +159,7 @@ function RunRow({ session }: { session: Session }): ReactElement {
   const asked = useResource(addressOf("/questions")).data?.questions.find((one) => one.id === session.checkpoint);
   const budget = summary?.budget ?? null;
   const steps = summary?.steps ?? [];
+  const working = steps.filter((step) => step.status === "running");
   const reason = whyItEnded(session);
   return (
     <li>
@@ -179,6 +180,7 @@ function RunRow({ session }: { session: Session }): ReactElement {
         <span className="run-what">
           {session.problem && <span className="tone-bad">cannot be read: {session.problem}</span>}
           {session.problem ? null : reason || (asked && oneLine(asked.text, asked.header)) || steps.map((step) => stepWords(step.id)).join(", ") || <code>{commandOf(session)}</code>}
+          {!reason && asked && working.length > 0 && <span className="muted"> · {count(working.length, "other plan")} at work</span>}
         </span>
         <span className="run-progress">
           <Progress summary={summary} />

@@ -2,12 +2,19 @@
 
 import type { GsdEvent } from "../api/types";
 
+/** What a step did for some time; *to* is empty while it lasts. */
+export interface Span {
+  from: string;
+  to: string;
+  state: "running" | "parked" | "waiting" | "merging" | "conflict";
+}
+
 export interface StepRow {
   id: string;
   kind: string;
   phase: string;
   plan: string;
-  status: "running" | "waiting" | "completed" | "failed" | "skipped" | "interrupted";
+  status: Span["state"] | "completed" | "failed" | "skipped" | "interrupted";
   attempts: number;
   startedAt: string;
   endedAt: string;
@@ -15,7 +22,12 @@ export interface StepRow {
   commits: number;
   subject: string;
   note: string;
+  /** What it did when, without the times between two processes. */
+  spans: Span[];
 }
+
+/** Whether a process works on a step, or would, if it did not wait for something. */
+export const isInProgress = (step: StepRow): boolean => ["running", "parked", "waiting", "merging", "conflict"].includes(step.status);
 
 export interface CostPoint {
   at: number;
@@ -25,7 +37,8 @@ export interface CostPoint {
 /** The events that the timeline folds, apart from what agents do. */
 export const TIMELINE_EVENTS = [
   ...["run.started", "run.opened", "run.closed", "step.started", "step.completed", "step.failed", "step.skipped"],
-  ...["step.waiting", "attempt.failed", "task.committed", "cost.changed"],
+  ...["step.waiting", "step.returned", "merge.failed", "attempt.failed", "task.committed", "cost.changed"],
+  ...["question.asked", "question.answered", "question.withdrawn"],
 ] as const;
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -41,14 +54,18 @@ export class Timeline {
   closedAt = "";
   /** When the last event that was folded happened. */
   lastAt = "";
+  /** The step of each open question. */
+  private readonly asked = new Map<string, string>();
 
   /** The steps; without a process that works on them (*isWorked*), none is in progress and none takes longer. */
   stepsOf(isWorked: boolean): StepRow[] {
     const rows = [...this.steps.values()];
     if (isWorked) return rows;
-    return rows.map((row) =>
-      row.status === "running" || row.status === "waiting" ? { ...row, status: "interrupted", endedAt: this.lastAt } : row,
-    );
+    return rows.map((row) => {
+      if (!isInProgress(row)) return row;
+      const spans = row.spans.map((span) => ({ ...span, to: span.to || this.lastAt }));
+      return { ...row, status: row.status === "parked" ? "parked" : "interrupted", endedAt: this.lastAt, spans };
+    });
   }
 
   add(event: GsdEvent): void {
@@ -68,17 +85,37 @@ export class Timeline {
         this.start(event);
         break;
       case "step.completed":
-        this.update(step, { status: "completed", endedAt: at, subject: text(data.subject), note: "" });
+        this.end(step, at, { status: "completed", subject: text(data.subject), note: "" });
         this.lastActivity.delete(step);
         break;
       case "step.failed":
-        this.update(step, { status: "failed", endedAt: at, note: failure(data.error) });
+        this.end(step, at, { status: "failed", note: failure(data.error) });
         break;
       case "step.skipped":
-        this.update(step, { status: "skipped", endedAt: at, note: text(data.reason) });
+        this.end(step, at, { status: "skipped", note: text(data.reason) });
         break;
       case "step.waiting":
-        this.update(step, { status: "waiting", note: text(data.why) });
+        this.move(step, at, "waiting");
+        this.update(step, { note: text(data.why) });
+        break;
+      case "step.returned":
+        if (data.merges) this.move(step, at, "merging");
+        break;
+      case "merge.failed": {
+        const row = this.steps.get(step);
+        const last = row?.spans.at(-1);
+        if (row && last) row.status = last.state = "conflict";
+        break;
+      }
+      case "question.asked":
+        for (const question of questionsIn(data.inquiry)) this.asked.set(question, step);
+        this.move(step, at, "parked");
+        break;
+      case "question.answered":
+        this.settle([text(data.question)], at);
+        break;
+      case "question.withdrawn":
+        this.settle(Array.isArray(data.questions) ? data.questions.map(text) : [], at);
         break;
       case "attempt.failed":
         this.update(step, { note: failure(data.error) });
@@ -101,9 +138,8 @@ export class Timeline {
 
   /** Activity that was read after later facts still is the last one of its step. */
   addActivity(event: GsdEvent): void {
-    const status = this.steps.get(event.step)?.status;
-    const isRunning = status === "running" || status === "waiting";
-    if (isRunning && event.seq > (this.lastActivity.get(event.step)?.seq ?? 0)) this.lastActivity.set(event.step, event);
+    const row = this.steps.get(event.step);
+    if (row && isInProgress(row) && event.seq > (this.lastActivity.get(event.step)?.seq ?? 0)) this.lastActivity.set(event.step, event);
   }
 
   private start({ step, at, data }: GsdEvent): void {
@@ -121,7 +157,34 @@ export class Timeline {
       commits: known?.commits ?? 0,
       subject: "",
       note: "",
+      spans: known?.spans ?? [],
     });
+    this.move(step, at, "running");
+  }
+
+  /** From now on, a step in progress is in that state. */
+  private move(step: string, at: string, state: Span["state"]): void {
+    const row = this.steps.get(step);
+    if (!row || !isInProgress(row)) return;
+    row.status = state;
+    if (row.spans.at(-1)?.state === state && !row.spans.at(-1)?.to) return;
+    close(row, at);
+    row.spans.push({ from: at, to: "", state });
+  }
+
+  private end(step: string, at: string, values: Partial<StepRow>): void {
+    const row = this.steps.get(step);
+    if (row) close(row, at);
+    this.update(step, { ...values, endedAt: at });
+  }
+
+  /** Questions need no answer any more. */
+  private settle(questions: string[], at: string): void {
+    for (const question of questions) {
+      const step = this.asked.get(question) ?? "";
+      this.asked.delete(question);
+      if (![...this.asked.values()].includes(step) && this.steps.get(step)?.status === "parked") this.move(step, at, "running");
+    }
   }
 
   private charge(step: string, at: string, dollars: number): void {
@@ -139,13 +202,23 @@ export class Timeline {
   /** A step that runs when its process starts or ends did not complete. */
   private settleRunning(at: string): void {
     for (const row of this.steps.values()) {
-      if (row.status === "running" || row.status === "waiting") {
-        row.status = "interrupted";
-        row.endedAt = at;
-      }
+      if (!isInProgress(row)) continue;
+      close(row, at);
+      if (row.status !== "parked") row.status = "interrupted";
+      row.endedAt = at;
     }
     this.lastActivity.clear();
   }
+}
+
+function close(row: StepRow, at: string): void {
+  const last = row.spans.at(-1);
+  if (last && !last.to) last.to = at;
+}
+
+function questionsIn(inquiry: unknown): string[] {
+  const { questions } = (inquiry ?? {}) as { questions?: { id?: unknown }[] };
+  return Array.isArray(questions) ? questions.map((one) => text(one.id)) : [];
 }
 
 function failure(error: unknown): string {

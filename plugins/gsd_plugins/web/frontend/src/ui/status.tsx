@@ -40,6 +40,11 @@ const LOOKS: Record<string, Look> = {
   waiting: { tone: "warn", icon: "pause", word: "waits" },
   idle: { tone: "idle", icon: "pause", word: "queued" },
   pending: { tone: "idle", icon: "dot", word: "pending" },
+  ready: { tone: "idle", icon: "dot", word: "ready" },
+  begun: { tone: "idle", icon: "half", word: "begun" },
+  merging: { tone: "busy", icon: "play", word: "merging" },
+  conflict: { tone: "warn", icon: "warn", word: "conflict" },
+  delayed: { tone: "warn", icon: "pause", word: "tried again later" },
   Error: { tone: "bad", icon: "warn", word: "not traced" },
   "In Progress": { tone: "busy", icon: "half", word: "in progress" },
   Blocked: { tone: "bad", icon: "warn", word: "blocked" },
@@ -63,16 +68,30 @@ const LOOKS: Record<string, Look> = {
   skipped: { tone: "idle", icon: "skip", word: "skipped" },
 };
 
-/** A phase that is only marked as complete, or whose work nobody verified, is not shown as done, nor are its steps. */
-export function phaseState(phase: { status: string; verdict: string; started_at: string | null }, step = phase.status): string {
+interface PhaseLike {
+  status: string;
+  verdict: string;
+  started_at: string | null;
+}
+
+/**
+ * A phase that is only marked as complete, or whose work nobody verified, is not shown as done, nor are its steps.
+ * Nothing of it is in progress if no process works on it.
+ */
+export function phaseState(phase: PhaseLike, step = phase.status, isWorked = true): string {
+  if (step === "in_progress" && !isWorked) return "begun";
   const isShown = phase.verdict === "passed" || (phase.status !== "completed" && phase.started_at);
   return step === "completed" && !isShown ? "claimed" : step;
 }
 
+/** Whether the phase has begun and not ended: one of its plans may have failed while others go on. */
+export const lasts = (phase: PhaseLike): boolean => phase.status === "in_progress" || phase.status === "failed";
+
 /** A plan with a SUMMARY.md alone, such as one of an imported project, is said to be done: nothing shows it. */
 export function planState(plan: { status: string; tasks: readonly { commit: string | null }[] }, phase: { verdict: string }): string {
   const isShown = phase.verdict === "passed" || plan.tasks.some((task) => task.commit);
-  return plan.status === "completed" && !isShown ? "claimed" : plan.status;
+  if (plan.status === "waiting") return "pending";
+  return plan.status === "done" && !isShown ? "claimed" : plan.status;
 }
 
 /** A state that a later version of the server knows, or none at all, is shown, too. */

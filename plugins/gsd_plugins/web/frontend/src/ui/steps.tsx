@@ -10,6 +10,8 @@ import { Empty } from "./common";
 import { Status } from "./status";
 
 const SHOWN = 40;
+/** Of the column, in percent: the next one follows at once. */
+const WIDTH = 97;
 
 export function StepTable({ session, steps }: { session: string; steps: StepRow[] }): ReactElement {
   const [isAll, setAll] = useState(false);
@@ -52,10 +54,17 @@ export function StepTable({ session, steps }: { session: string; steps: StepRow[
                 <td className="numeric muted">{timeOfDay(step.startedAt)}</td>
                 <td className="numeric right">{duration(to - from)}</td>
                 <td className="timeline" aria-hidden="true">
-                  <span
-                    className={`timeline-bar ${step.status}`}
-                    style={{ left: `${((from - begin) / span) * 100}%`, width: `${Math.max(0.6, ((to - from) / span) * 100)}%` }}
-                  />
+                  {step.spans.map((part) => {
+                    const [since, until] = [Date.parse(part.from), part.to ? Date.parse(part.to) : now];
+                    const isFailed = (step.status === "failed" || step.status === "interrupted") && part === step.spans.at(-1);
+                    return (
+                      <span
+                        key={part.from + part.state}
+                        className={`timeline-bar ${isFailed ? "failed" : part.state} ${part.to ? "" : "now"}`}
+                        style={{ left: `${((since - begin) / span) * WIDTH}%`, width: `${Math.max(0.6, ((until - since) / span) * WIDTH)}%` }}
+                      />
+                    );
+                  })}
                 </td>
                 <td className="numeric right">{money(step.dollars)}</td>
               </tr>
