@@ -17,7 +17,7 @@ from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT, RUN
 from .recovery import AUTHOR, commit_ref
-from .repository import one_writer
+from .repository import one_writer, top
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -150,11 +150,11 @@ def commits_since(git: Command, older: str, newer: str) -> tuple[NewCommit, ...]
 
 def branches_elsewhere(git: Command) -> frozenset[str]:
     """Return the branches that other worktrees of the repository have checked out."""
-    top = Path(git("rev-parse", "--show-toplevel")).resolve()
+    own = top(git).resolve()
     found: set[str] = set()
     for block in git("worktree", "list", "--porcelain").split("\n\n"):
         lines = {key: value for key, _, value in (line.partition(" ") for line in block.splitlines())}
-        if lines.get("branch") and Path(lines.get("worktree", "")).resolve() != top:
+        if lines.get("branch") and Path(lines.get("worktree", "")).resolve() != own:
             found.add(lines["branch"])
     return frozenset(found)
 
