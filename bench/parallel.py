@@ -71,23 +71,23 @@ def overhead(folder: Path, plans: int, seconds: float, slots: int) -> tuple[floa
     """Return the time beyond the bound and the processor's time, in seconds for each task."""
     root = h.repository(folder / "project")
 
+    spent: dict[str, float] = {}
+
     async def work(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        spent.setdefault(task.role, sum(os.times()[:4]))
         if task.role == "executor":
             await asyncio.sleep(seconds)
         return None
 
     scenario = _Many(h.IDEA, phases=1, question=False, gap=False, overloaded=False, count=plans - 1)
     settings = {"workspace": ["worktree", "inplace"], "max_parallel": slots, "depth": "comprehensive"}
-    began = os.times()
     end = h.do(h.request(root, h.Watched(FakeAgent(scenario), work), given=h.idea(), run=settings))
     assert end.outcome == "done", end.reason
-    ended = os.times()
     executed = [one for one in h.facts(root, "attempt.started", "step.completed") if "/execute/" in one.step]
     took = (executed[-1].at - executed[0].at).total_seconds()
     bound = seconds + max(seconds, (plans - 1) * seconds / slots)
     tasks = len(h.facts(root, "task.committed"))
-    spent = sum(ended[:4]) - sum(began[:4])
-    return (took - bound) / tasks, spent / tasks
+    return (took - bound) / tasks, (spent["verifier"] - spent["executor"]) / tasks
 
 
 def repository_of(folder: Path, files: int) -> Path:

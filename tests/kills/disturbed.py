@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 
 from tests.e2e.project import EXAMPLE, FAKE, Done, Project
+from tests.run.harness import git
 
 from .campaign import PARALLEL, STARTS, all_defects
 
@@ -64,10 +65,12 @@ def run_on_a_dying_machine(
             continue
         ended = started.wait()
         if ended.exit == 0:
+            # In the copy, the log of a branch may name commits whose objects had been copied too soon.
+            git(project.root, "reflog", "expire", "--stale-fix", "--expire=now", "--all")
             return hit, [*all_defects(project)]
         said = ended.out + ended.err
-        if UNCLEAR.search(said):
-            return hit, [f"unclear end: {said[-1500:]}"]
+        if UNCLEAR.search(ended.err + reason_of(ended)):
+            return hit, [f"unclear end: {reason_of(ended)}\n{ended.err[-1500:]}"]
         if "three attempts in a row were lost" not in said:
             return [*hit, f"refused: {reason_of(ended)}"], []
     return hit, [f"not finished after {STARTS} starts"]
@@ -191,8 +194,10 @@ def run_beside_a_person(project: Project, chance: random.Random, times: int) -> 
                 person.meddle()
         ended = started.wait()
         said += ended.out + ended.err
-        if UNCLEAR.search(ended.out + ended.err):
-            return person.done, [f"unclear end: {(ended.out + ended.err)[-1500:]}"]
+        if UNCLEAR.search(ended.err + reason_of(ended)):
+            return person.done, [f"unclear end: {reason_of(ended)}\n{ended.err[-1500:]}"]
+        if "process was killed" in ended.err:
+            return person.done, [f"nobody killed a process: {ended.err[-1500:]}"]
         if ended.exit == 0:
             break
         ends.append(f"{ended.exit} {reason_of(ended)}")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from gsd_core import AgentHost, AgentResult, AgentTask, Option, Permanent, Question
+from gsd_core import AgentHost, AgentResult, AgentTask, Option, Permanent, Question, StepRequest
+from gsd_core.hookspecs import gsd_workspace
 from gsd_core.run.runtime import RunRequest
 
 from . import harness as h
@@ -163,7 +164,7 @@ def test_a_stop_keeps_what_every_plan_has_done_and_nothing_is_done_twice(root: P
 
 
 def test_a_check_that_fails_only_with_both_is_resolved_in_the_plans_own_work_tree(root: Path) -> None:
-    """A person commits a module that hides one which the plan's check needs."""
+    """A person commits a module that hides one which the plan's check needs, and makes branches."""
 
     async def beside(task: AgentTask, _: AgentHost) -> AgentResult | None:
         if task.role == "executor":
@@ -176,9 +177,15 @@ def test_a_check_that_fails_only_with_both_is_resolved_in_the_plans_own_work_tre
                 (task.tree / "unittest.py").unlink()
         return None
 
+    async def between(step: StepRequest) -> None:
+        if step.kind == "execute":
+            h.git(root, "branch", f"mine-{step.attempt}")
+
     prompts: list[str] = []
     agent = h.Watched(h.one_phase(), beside)
-    end = h.do(request(root, agent))
+    settings = {"workspace": ["person", "worktree", "inplace"], "depth": "comprehensive"}
+    person = h.plugin(gsd_workspace, between)
+    end = h.do(h.request(root, agent, given=h.idea(), run=settings, person=person))
 
     [failed] = h.facts(root, "merge.failed")
     assert "unittest" in failed.data["check"]
@@ -186,6 +193,7 @@ def test_a_check_that_fails_only_with_both_is_resolved_in_the_plans_own_work_tre
     assert (end.outcome, end.exit) == ("done", 0), end.reason
     assert not (root / "unittest.py").exists()
     assert "Hide a module" in h.git(root, "log", "--format=%s")
+    assert h.git(root, "branch", "--format=%(refname:short)").split() == ["main", "mine-1", "mine-2"]
 
 
 def test_work_that_cannot_be_merged_twice_is_a_question_that_says_where_it_is(root: Path) -> None:
