@@ -55,7 +55,9 @@ class _ManyPlans(ScriptedPlans):
         plan = self.plan("search", module=f"phase_1_{number}")
         [task] = plan.tasks
         truths = {f"{text}, in module {number}": serves for text, serves in plan.truths.items()}
-        task = attrs.evolve(task, edits=task.edits[1:])
+        # A check that takes no time: what is measured is not the plan's own.
+        [edit] = task.edits[1:]
+        task = attrs.evolve(task, edits=(edit,), check=f"grep -q containing {edit.path}")
         return attrs.evolve(plan, name=f"Search {number}", depends_on=(1,), truths=truths, tasks=(task,))
 
 
