@@ -28,15 +28,17 @@ UNCLEAR = re.compile(r"Traceback|internal error", re.IGNORECASE)
 def prepared(project: Project) -> Project:
     """Return *project* with a repository and the settings of a run of six plans side by side."""
     project.create()
+    # From a branch without a commit, a person who switches cannot come back.
+    git(project.root, "commit", "--allow-empty", "-qm", "Begin")
     project.environment = {"GSD_FAKE_PHASES": "1", "GSD_RETRY_ATTEMPTS": "2", **PARALLEL}
     return project
 
 
 def reason_of(done: Done) -> str:
     """Return the last line in which a process says why it ended, for people to read."""
-    lines = [line for line in f"{done.out}\n{done.err}".splitlines() if line and not line.startswith("hint")]
-    closed = re.findall(r'"kind": ?"run.closed".*?"reason": ?"(.*?)"[,}]', done.out)
-    return (closed or lines or ["nothing"])[-1][:200]
+    closed: list[str] = re.findall(r'"name": "run.closed".*?"reason": "(.*?)", "notes"', done.out)
+    errors: list[str] = re.findall(r"^error: .*", done.err, re.MULTILINE)
+    return (errors or closed or ["nothing was said"])[-1][:300]
 
 
 def run_on_a_dying_machine(
@@ -139,9 +141,14 @@ class Person:
 
     def settle(self) -> None:
         """Do what a run asks for that ended: go back to its branch, and commit what is in its way."""
+        for _ in range(2):
+            back = self.settle_branch()
+            if self._ok("add", "-A", "--", ":!.planning"):
+                self._ok("commit", "-qm", "Mine: settle")
+            if back:
+                return
+        self._ok("stash", "push", "-qu")
         self.settle_branch()
-        if self._ok("add", "-A", "--", ":!.planning"):
-            self._ok("commit", "-qm", "Mine: settle")
 
     def lost(self, said: str) -> Iterator[str]:
         """Yield what they wrote that is in no file, no commit, no stash, and no ref that was *said*."""
@@ -196,6 +203,8 @@ def run_beside_a_person(project: Project, chance: random.Random, times: int) -> 
         said += ended.out + ended.err
         if UNCLEAR.search(ended.err + reason_of(ended)):
             return person.done, [f"unclear end: {reason_of(ended)}\n{ended.err[-1500:]}"]
+        if reason_of(ended) == "nothing was said" and ended.exit:
+            return person.done, [f"ended with {ended.exit} and without a reason: {ended.out[-1000:]}"]
         if "process was killed" in ended.err:
             return person.done, [f"nobody killed a process: {ended.err[-1500:]}"]
         if ended.exit == 0:
