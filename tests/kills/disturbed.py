@@ -196,7 +196,7 @@ def run_beside_a_person(project: Project, chance: random.Random, times: int) -> 
     for _ in range(STARTS):
         started = project.start(*RUN)
         while len(person.done) < times and started.process.poll() is None:
-            time.sleep(chance.uniform(0, 1.5))
+            time.sleep(chance.uniform(0, 6))
             if project.journal_file.exists():
                 person.meddle()
         ended = started.wait()
