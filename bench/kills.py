@@ -7,6 +7,12 @@ slow tests do the same with 60.
 With ``--parallel``, each is one phase of six plans, four of which are executed side by side in work trees;
 two of these are in conflict. Then every commit has to be in the branch, and no work tree may be left.
 
+With ``--machine``, all that such a run writes is copied while it is written, by ``cp -a`` and so at no one
+moment, and the run continues with the copy: the machine died, and a backup was restored. What does not fit
+together in the copy may be refused, but has to be named. With ``--person``, somebody edits, creates, commits,
+amends, switches and stashes in the checkout meanwhile: nothing of theirs may be lost, and a run that ends
+early has to say what it waits for. For both, ``--kills`` counts the copies, or the acts.
+
 ``python bench/kills.py --commands [NAME ...] [--moments 100]`` does so with the commands that do one thing:
 each is killed at that many moments, half of them calls of the system (strace is needed), and typed again.
 
@@ -24,7 +30,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -32,17 +40,31 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.e2e.project import Project
 from tests.kills.campaign import all_defects, run_with_kills
 from tests.kills.commands import CASES, Campaign, Case
+from tests.kills.disturbed import run_beside_a_person, run_on_a_dying_machine
 
-KILLS_PER_RUN = 25
+Disturbance = Callable[[Project, random.Random], tuple[list[str], list[str]]]
 
 
-def campaign(folder: Path, seed: int, kills: int, *, parallel: bool) -> tuple[list[str], list[str]]:
-    """Do one run; return where it was killed, and its defects."""
+def killed(project: Project, chance: random.Random, *, parallel: bool = False) -> tuple[list[str], list[str]]:
+    """Do a run that is killed; return where, and its defects."""
+    hit = run_with_kills(project, chance, 25, parallel=parallel)
+    return hit, [*all_defects(project)]
+
+
+KINDS: dict[str, Disturbance] = {
+    "parallel": partial(killed, parallel=True),
+    "machine": partial(run_on_a_dying_machine, deaths=8),
+    "person": partial(run_beside_a_person, times=8),
+}
+
+
+def campaign(folder: Path, seed: int, disturbed: Disturbance) -> tuple[list[str], list[str]]:
+    """Do one run; return where it was hit, and its defects."""
     project = Project(folder)
     folder.mkdir()
     try:
-        hit = run_with_kills(project, random.Random(seed), kills, parallel=parallel)
-        return hit, [f"run with seed {seed}: {defect}" for defect in all_defects(project)]
+        hit, found = disturbed(project, random.Random(seed))
+        return hit, [f"run with seed {seed}: {defect}" for defect in found]
     except AssertionError as error:
         return [], [f"run with seed {seed}: {error}"]
     finally:
@@ -86,7 +108,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--parallel", action="store_true")
+    for name in KINDS:
+        parser.add_argument(f"--{name}", dest="kind", action="store_const", const=name)
     parser.add_argument("--commands", nargs="*", default=None, metavar="NAME")
     parser.add_argument("--moments", type=int, default=100)
     options = parser.parse_args()
@@ -99,18 +122,19 @@ def main() -> int:
         while len(hit) < options.kills:
             seeds = [options.seed + runs + number for number in range(options.jobs)]
             each = [
-                pool.submit(campaign, Path(folder) / str(s), s, KILLS_PER_RUN, parallel=options.parallel)
+                pool.submit(campaign, Path(folder) / str(s), s, KINDS.get(options.kind, killed))
                 for s in seeds
             ]
             for done in each:
-                killed, defects = done.result()
-                hit += killed
+                where, defects = done.result()
+                hit += where
                 found += defects
             runs += len(seeds)
             if found:
                 break
     minutes = (time.monotonic() - began) / 60
-    print(f"{len(hit)} kills in {runs} runs, {minutes:.1f} minutes: {len(found)} defects")
+    what = f"{options.kind or ''} disturbances".lstrip()
+    print(f"{len(hit)} {what} in {runs} runs, {minutes:.1f} minutes: {len(found)} defects")
     for kind, count in Counter(hit).most_common():
         print(f"{count:5}  {kind}")
     for defect in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -28,8 +28,9 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
     """Try gsd in a new folder, without an account: a rehearsal with a scripted model.
 
     It builds a small program from an example idea, in DIR or in a new temporary folder, with a question, a
-    gap that verification finds, and the plan that closes it. DIR must be empty or not exist yet. At the end
-    it prints how to try the program, and how to run an idea of your own.
+    gap that verification finds, and the plan that closes it. With --parallel, there is no gap; four plans are
+    executed at once, one of them asks, and twice the work of two does not fit together. DIR must be empty or
+    not exist yet. At the end it prints how to try the program, and how to run an idea of your own.
     """
     from gsd_core.processes import refuse_agents
 
@@ -59,7 +60,7 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
     print_line()
     given_options = ["--yes"] if yes else []
     if parallel:
-        given_options += ["--workspace", "worktree", "--depth", "comprehensive"]
+        given_options += ["--workspace", "worktree", "--max-parallel", "4", "--depth", "comprehensive"]
         given_options += ["--script", str(rehearsal.PARALLEL)]
     code = _rehearse(ctx, root, given_options)
     if code:
@@ -67,7 +68,7 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
         print_line(f"The demo has not finished. It is in {root}; remove it with:")
         print_line(f"  rm -rf {shlex.quote(str(root))}", exact=True)
         ctx.exit(code)
-    for line in _after(root, options):
+    for line in [*(_side_by_side(root) if parallel else ()), *_after(root, options)]:
         print_line(line, exact=line.startswith("  "))  # a command
 
 
@@ -103,6 +104,40 @@ def _rehearse(ctx: click.Context, root: Path, options: Sequence[str]) -> int:
         except click.exceptions.Exit as end:
             return end.exit_code
     return 0
+
+
+def _side_by_side(root: Path) -> Iterator[str]:
+    """Yield what happened to plans that were executed at the same time, as the journal has it."""
+    from gsd_core.model.counts import counted
+    from gsd_core.views.story import Narrator
+
+    from .project import open_journal
+
+    lines, active, most, meanwhile = list[str](), set[str](), 0, 0
+    with open_journal(root) as journal:
+        for record in journal.events(kinds=_SIDE_BY_SIDE):
+            plan, entry, kind = record.step.partition("/execute/")[2], Narrator().entry(record), record.kind
+            if kind == "attempt.started" and plan:
+                active.add(plan)
+                most = max(most, len(active))
+            active -= {plan} if kind == "step.completed" else set()
+            meanwhile = 0 if kind == "question.asked" else meanwhile + (kind == "task.committed")
+            is_merge = kind == "task.committed" and record.data["name"].startswith("Merge with ")
+            if (
+                plan
+                and entry
+                and (is_merge or kind in ("merge.failed", "question.asked", "question.answered"))
+            ):
+                went_on = f"; meanwhile, others committed {counted(meanwhile, 'task')}"
+                is_late = kind == "question.answered" and meanwhile
+                lines.append(f"  {plan}: {entry.text}{went_on if is_late else ''}")
+    yield from ("", f"{most} plans were executed at once. What the journal has about them:", *lines)
+
+
+_SIDE_BY_SIDE = (
+    *("attempt.started", "step.completed", "task.committed", "merge.failed", "question.asked"),
+    "question.answered",
+)
 
 
 def _after(root: Path, options: GlobalOptions) -> Sequence[str]:

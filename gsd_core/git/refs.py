@@ -6,6 +6,7 @@ Everything here works without hooks, so that a hook of the repository cannot run
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
@@ -16,8 +17,9 @@ import attrs
 from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT, RUN
+from .layout import read_bytes
 from .recovery import AUTHOR, commit_ref
-from .repository import changed, one_writer
+from .repository import changed, one_writer, top
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -87,8 +89,10 @@ def read_refs(git: Command) -> Refs:
         current = name if mark == "*" else current
     if current in found:
         return Refs(branch=current, head=found[current], refs=found, remotes=remotes)
-    # HEAD is detached, or on a branch that has no commit yet.
-    code, branch = git.run("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
+    # HEAD is detached, as in each plan's work tree, or on a branch that has no commit yet.
+    layout = git.layout()
+    is_detached = layout and re.fullmatch(rb"[0-9a-f]{40,64}\n", read_bytes(layout.own / "HEAD"))
+    code, branch = (1, "") if is_detached else git.run("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
     if code == 0:
         return Refs(branch=branch, head=found.get(branch, ""), refs=found, remotes=remotes)
     code, head = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1, 128))
@@ -150,11 +154,11 @@ def commits_since(git: Command, older: str, newer: str) -> tuple[NewCommit, ...]
 
 def branches_elsewhere(git: Command) -> frozenset[str]:
     """Return the branches that other worktrees of the repository have checked out."""
-    top = Path(git("rev-parse", "--show-toplevel")).resolve()
+    own = top(git).resolve()
     found: set[str] = set()
     for block in git("worktree", "list", "--porcelain").split("\n\n"):
         lines = {key: value for key, _, value in (line.partition(" ") for line in block.splitlines())}
-        if lines.get("branch") and Path(lines.get("worktree", "")).resolve() != top:
+        if lines.get("branch") and Path(lines.get("worktree", "")).resolve() != own:
             found.add(lines["branch"])
     return frozenset(found)
 

@@ -17,6 +17,7 @@ import attrs
 from gsd_core.errors import ProjectError
 
 from .command import Command, GitError
+from .layout import Layout
 
 # How often to look whether another run still holds the repository, in seconds.
 POLL_SECONDS = 0.05
@@ -41,21 +42,22 @@ def init(git: Command) -> None:
 
 def common_dir(git: Command) -> Path:
     """Return the repository's common directory, which all its worktrees share."""
-    if own := _own_repository(git):
-        return own
+    if known := _known(git):
+        return known.common
     return (git.root / git("rev-parse", "--git-common-dir")).resolve()
 
 
 def git_dir(git: Command) -> Path:
     """Return git's directory of this worktree: the common directory, or a folder in it."""
-    if own := _own_repository(git):
-        return own
+    if known := _known(git):
+        return known.own
     return (git.root / git("rev-parse", "--git-dir")).resolve()
 
 
 def top(git: Command) -> Path:
     """Return the top folder of the work tree."""
-    return Path(git("rev-parse", "--show-toplevel"))
+    known = _known(git)
+    return known.top if known else Path(git("rev-parse", "--show-toplevel"))
 
 
 def worktrees(git: Command) -> tuple[Path, ...]:
@@ -67,17 +69,17 @@ def worktrees(git: Command) -> tuple[Path, ...]:
 
 def prefix(git: Command) -> str:
     """Return the project's path in the repository, with a slash at its end; empty at the top."""
-    return "" if _own_repository(git) else git("rev-parse", "--show-prefix")
+    return "" if _known(git) else git("rev-parse", "--show-prefix")
 
 
-def _own_repository(git: Command) -> Path | None:
-    """Return git's directory if the project is the top of the main worktree; ``None`` if git has to be asked.
+def _known(git: Command) -> Layout | None:
+    """Return the repository if the project is the top of one of its worktrees, else git has to be asked.
 
-    Most projects are, and this is needed dozens of times in a run: do not start git for it.
+    Most projects are, and so is each plan's work tree. This is needed dozens of times for each task: do not
+    start git for it.
     """
     layout = git.layout()
-    is_main = layout is not None and layout.own == layout.common
-    return layout.own if layout and is_main and layout.top == Path(os.path.realpath(git.root)) else None
+    return layout if layout and layout.top == Path(os.path.realpath(git.root)) else None
 
 
 def data_directory(git: Command) -> Path:

@@ -227,7 +227,7 @@ def found_before(run: Run, step: str) -> tuple[str, ...]:
 
 def _keep(run: Run, step: str) -> None:
     about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.workspace.owners > 0, "step": step}
-    data = {**about, "seal": unstructure(run.workspace.seal)}
+    data = {**about, "epoch": run.state.epoch, "seal": unstructure(run.workspace.seal)}
     run.effects.write(run.workspace.stored_seal, json.dumps(data))
 
 
@@ -251,6 +251,8 @@ def _open_seal(run: Run) -> _OpenSeal | None:
         owned = data.get("owned") is True
     except (OSError, ValueError, LookupError, TypeError):
         return None  # there is none: the process was killed before its first call
+    if data.get("epoch") == run.state.epoch:
+        return None  # an earlier attempt of this process, which has compared it when its call ended
     # Other steps went on elsewhere. Earlier versions did one at a time.
     steps = ("", data["step"]) if "step" in data else None
     after = [

@@ -102,9 +102,11 @@ def test_a_parallel_demo_executes_plans_side_by_side_and_has_the_work_of_all(tmp
     assert ran.exit == 0, ran.out + ran.err
     kinds = [(fact.kind, fact.step) for fact in project.facts("attempt.started", "step.completed")]
     first = kinds.index(("step.completed", "1/execute/01-01")) + 1
-    expected = {("attempt.started", f"1/execute/01-0{number}") for number in (2, 3, 4)}
-    assert {*kinds[first : first + 3]} == expected
+    expected = {("attempt.started", f"1/execute/01-0{number}") for number in (2, 3, 4, 5)}
+    assert {*kinds[first : first + 4]} == expected
     assert list(defects(project)) == ["not clean: ?? greeter.md\n"]  # the idea is the user's
     assert len(git(project.root, "worktree", "list").splitlines()) == 1
-    # Whether there was a conflict depends on how fast each was.
     assert (project.root / "NOTES.md").read_text().count("is there") == 2
+    told = ran.out.partition("4 plans were executed at once")[2]
+    assert told.count("conflicts with what others did meanwhile") == told.count(": Merge with ") == 2
+    assert "How should each greeting end?" in told

@@ -82,7 +82,9 @@ EVIDENCE: Mapping[str, Callable[[Project, Done], bool]] = {
     "usage-limit": lambda project, _: len(project.facts("timer.fired")) == 1,
     "invalid-answers": lambda project, _: (calls(project, "init"), calls(project, "1/plan")) == (3, 3),
     "parallel": lambda project, _: (
-        len(project.facts("task.committed")) == 7 + len(project.facts("merge.failed"))
+        sorted((fact.data["paths"], bool(fact.data["check"])) for fact in project.facts("merge.failed"))
+        == [([], True), (["NOTES.md"], False)]
+        and [fact.step for fact in project.facts("question.answered")] == ["1/execute/01-02"]
     ),
     "dangerous-command": lambda project, _: "Bash was refused: " in texts(project, "01-01-SUMMARY.md"),
 }

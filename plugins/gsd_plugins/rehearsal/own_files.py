@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class OwnFiles:
 
     project: Path
     record: Path | None
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     def check(self, edits: Iterable[FileEdit]) -> None:
         """Raise ``Permanent`` if one of the *edits* would replace a file that no rehearsal made."""
@@ -45,12 +47,14 @@ class OwnFiles:
     def claim(self, edits: Iterable[FileEdit]) -> None:
         """Record the files that these *edits* create as the rehearsal's own, after :meth:`check`."""
         edits = (*edits,)
-        self.check(edits)
-        own = self._read()
-        new = {edit.path for edit in edits if not os.path.lexists(self.project / edit.path)}
-        if self.record and not new <= own:
-            # Before the files: a process that is killed in between must find them again as its own.
-            write_json(self.record, sorted(own | new))
+        # Several plans begin at once, each in a thread.
+        with self._lock:
+            self.check(edits)
+            own = self._read()
+            new = {edit.path for edit in edits if not os.path.lexists(self.project / edit.path)}
+            if self.record and not new <= own:
+                # Before the files: a process that is killed in between must find them again as its own.
+                write_json(self.record, sorted(own | new))
 
     def _read(self) -> set[str]:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,7 +18,8 @@ Json: TypeAlias = dict[str, Any]
 class ScriptedTask:
     """One task: the edits it makes and the *check* that proves it; *asks*: it asks the question first.
 
-    The plan does not name the files that are *undeclared*.
+    The plan does not name the files that are *undeclared*. *repairs* are made too once a check fails in the
+    file of one of them.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ScriptedTask:
     done: str
     asks: bool = False
     undeclared: tuple[str, ...] = ()
+    repairs: tuple[FileEdit, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ class ScriptedPlans:
     *usage*: whether the task that writes README.md includes the planned section on usage.
     *asks*: whether the first plan asks for the ending; *ending* is the one that greetings end with.
     *tdd*: whether the parsing of guests is a test-driven plan of its own. *wide*: the first phase has six
-    plans in a diamond.
+    plans in a diamond, and the second one asks.
     """
 
     product: Product
@@ -117,7 +119,7 @@ class ScriptedPlans:
             return (self.plan("commands" if number == "2" else "report"),)
         greetings, storage = self.plan("greetings"), self.plan("storage")
         parsing, greeting = greetings.tasks
-        greeting = attrs.evolve(greeting, asks=self.asks)
+        greeting = attrs.evolve(greeting, asks=self.asks and not self.wide)
         if self.phases == 1:  # no storage: README.md belongs to the greetings
             write_readme = " Write README.md: an overview, `## Usage` with an example, `## Development`."
             greeting = attrs.evolve(
@@ -134,19 +136,24 @@ class ScriptedPlans:
         greetings = attrs.evolve(greetings, tasks=(parsing, greeting))
         first = self._test_first(greetings) if self.tdd else (greetings,)
         if self.wide:
-            searches = (self._search(letter, notes=letter in "bc") for letter in "abcd")
+            renaming, cards = (self._beside(self.plan(name)) for name in ("renaming", "cards"))
+            searches = (self._search(letter) for letter in "ab")
             sixth = attrs.evolve(self.plan("license"), name="License", depends_on=(2, 3, 4, 5))
-            return (greetings, *searches, sixth)
+            return (greetings, renaming, cards, *searches, sixth)
         return first if self.phases == 1 else (*first, attrs.evolve(storage, depends_on=(len(first),)))
 
-    def _search(self, letter: str, *, notes: bool) -> ScriptedPlan:
-        """Return a plan that only needs the first one; with *notes*, it adds a line to a file of others."""
+    def _beside(self, plan: ScriptedPlan) -> ScriptedPlan:
+        """Return one of two plans that fit line by line: one renames a function, the other one calls it."""
+        [task] = plan.tasks
+        task = attrs.evolve(task, asks=self.asks and task.asks, repairs=(self.product.renamed_call,))
+        return attrs.evolve(plan, depends_on=(1,), tasks=(task,))
+
+    def _search(self, letter: str) -> ScriptedPlan:
+        """Return a plan that only needs the first one, and adds a line to a file that it does not name."""
         plan = self.plan("search", module=f"phase_1{letter}")
         [task] = plan.tasks
         # The first plan has the other file.
-        edits = task.edits[1:]
-        if notes:
-            edits = (*edits, self.product.edit(f"NOTES.md + - Search {letter} is there."))
+        edits = (*task.edits[1:], self.product.edit(f"NOTES.md + - Search {letter} is there."))
         task = attrs.evolve(task, edits=edits, undeclared=("NOTES.md",))
         truths = {f"{text}, in module {letter}": serves for text, serves in plan.truths.items()}
         return attrs.evolve(plan, name=f"Search {letter}", depends_on=(1,), truths=truths, tasks=(task,))
@@ -232,6 +239,7 @@ CHECKPOINT = ScriptedTask(name="Ask a person", edits=(), action="", check="", do
 """A task for a person: the executor calls ``task_done``, and the core asks."""
 _MERGE = re.compile(r"^\d+\. (Merge with \w+) \(auto\)$", re.MULTILINE)
 _IN_CONFLICT = re.compile(r"Both changed the same lines of (.+): they are between")
+_FAILS = re.compile(r"both sides, but `.+` fails with them:")
 _TRUTH = re.compile(r"""^[\s\-*]*["']?truth["']?\s*:\s*["']?(.+?)["']?,?\s*$""", re.MULTILINE)
 _NO_LICENSE = re.compile(r"no LICENSE|LICENSE (is )?missing", re.IGNORECASE)
 _NO_NOTE = re.compile(MISSING_NOTE.format(r"(\d+)"))
@@ -249,10 +257,12 @@ def _missing_note(about: str) -> int:
     return 1 + max(map(int, re.findall(r"Add note (\d+)", about)), default=0)
 
 
-def merges(about: str) -> tuple[ScriptedTask, ...]:
-    """Return the tasks of the executor's prompt *about* that merge the plan's work with what others did."""
+def merges(about: str, tasks: Iterable[ScriptedTask]) -> tuple[ScriptedTask, ...]:
+    """Return the tasks in the executor's prompt *about* that merge the plan's *tasks* with others' work."""
     names = ", ".join(_IN_CONFLICT.findall(about)).split(", ")
     edits = tuple(FileEdit(path=path, content="", merge=True) for path in names if path)
+    if _FAILS.search(about):
+        edits += tuple(edit for task in tasks for edit in task.repairs)
     return tuple(
         ScriptedTask(name=name, edits=edits, action="", check="", done="Both sides are there")
         for name in dict.fromkeys(_MERGE.findall(about))

@@ -120,7 +120,8 @@ class Product:
             return FileEdit(path=path, content=self._render("README.md", sections=text), changes=changes)
         if path == "tests/__init__.py":
             return FileEdit(path=path, content=f'"""Tests of {self.package}."""\n')
-        if added and added != "report":
+        named = {"report": _REPORT_COMMAND, "salute": (*_RENAMED, self._ending_change(ending))}
+        if added and added not in named:
             return FileEdit(path=path, content=f"{added}\n", append=True)
         name = path.rpartition("/")[2]
         phase = re.fullmatch(r"phase_(\w+)\.py", name)
@@ -130,9 +131,19 @@ class Product:
         }
         written = FileEdit(path=path, content=self._render("search.py" if phase else name, **values))
         if added:
-            written = attrs.evolve(written, changes=_REPORT_COMMAND)
+            written = attrs.evolve(written, changes=named[added])
             return attrs.evolve(written, content=written.applied(written.content))
         return written
+
+    @property
+    def renamed_call(self) -> FileEdit:
+        """The edit that calls the function for one greeting by its new name."""
+        changes = (("import greeting", "import salute"), ("[greeting(guest)", "[salute(guest)"))
+        return FileEdit(path=self.path("cards"), content="", changes=changes)
+
+    def _ending_change(self, ending: str) -> tuple[str, str]:
+        was, now = (json.dumps(one, ensure_ascii=False) for one in (self.ending_for(""), ending))
+        return f"ENDING = {was}", f"ENDING = {now}"
 
     def ending_for(self, answer: str) -> str:
         """Return the ending that *answer* chose: an option's, or the first characters of free text."""
@@ -169,6 +180,8 @@ _REPORT_COMMAND = (
     ('    "list": show,\n', '    "report": summarize,\n    "list": show,\n'),
 )
 """The changes that add the command ``report`` to the command line."""
+_RENAMED = (("def greeting(guest):", "def salute(guest):"), ("[greeting(guest) for", "[salute(guest) for"))
+"""The changes that rename the function for one greeting where it is defined."""
 
 
 def _filled(value: Any, names: Mapping[str, str]) -> Any:

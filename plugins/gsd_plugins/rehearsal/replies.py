@@ -358,6 +358,8 @@ class Execution:
                 break
             if task.asks and may_ask and not any(use.result for use in asked):
                 return [_ask_user(self.scenario.user_question())]
+            repairs = tuple(edit for edit in task.repairs if any(edit.path in reply for reply in replies))
+            task = attrs.evolve(task, edits=(*task.edits, *repairs))
             return [Work(number=number, task=task, note=lie.says if lie else task.done, lies=bool(lie))]
         return transcript.answer(self.scenario.summary(plan, answer, issues))
 

@@ -64,7 +64,8 @@ class Scenario:
     *discuss*: two questions are asked before each phase is planned.
     *tdd*: the first plan is test-driven, and greetings are a plan of their own.
     *wide*: the first phase has six plans, of which four can be executed side by side; two of them change the
-    same lines of a file that neither names.
+    same lines of a file that neither names, and of two others, one calls a function that the other renames.
+    Then it is the second plan that asks.
     *overloaded*: one request of :attr:`overloaded_step` is refused because the API is overloaded.
     """
 
@@ -192,7 +193,8 @@ class Scenario:
         lists the checkpoints that a scenario file added at the end.
         """
         checkpoints = dict.fromkeys(_CHECKPOINT.findall(about))
-        return (*self._own_tasks(plan, answer, about), *[CHECKPOINT] * len(checkpoints), *merges(about))
+        own = self._own_tasks(plan, answer, about)
+        return (*own, *[CHECKPOINT] * len(checkpoints), *merges(about, own))
 
     def _own_tasks(self, plan: str, answer: str, about: str) -> tuple[ScriptedTask, ...]:
         if is_quick(plan):

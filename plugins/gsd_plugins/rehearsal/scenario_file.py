@@ -32,11 +32,13 @@ class ScenarioFile:
 
     description: str = key("what the file is for", "")
     phases: int = key("number of phases in the roadmap: 1, 2 or 3", 1)
-    question: bool = key("whether the first plan asks how greetings end", False)
+    question: bool = key("whether the first plan (with `wide`, the second) asks how greetings end", False)
     gap: bool = key("whether README.md lacks its usage; the first gap round adds it", False)
     tdd: bool = key("whether the parsing of guests is a test-driven plan", False)
     wide: bool = key(
-        "whether the first phase has six plans, four of which can be executed side by side", False
+        "whether the first phase has six plans, four of which can be executed side by side and do not fit: "
+        "two change the same lines, and one renames a function that another one calls",
+        False,
     )
     rules: tuple[Rule, ...] = ()
 
