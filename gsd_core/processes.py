@@ -58,29 +58,26 @@ class Process:
         """Whether this very process still runs; a zombie has ended."""
         import psutil
 
-        try:
+        with suppress(psutil.NoSuchProcess):
             return bool(self.handle.is_running() and self.handle.status() != psutil.STATUS_ZOMBIE)
-        except psutil.NoSuchProcess:
-            return False
+        return False
 
     def is_ours(self) -> bool:
         """Whether it belongs to the user of this process."""
         import psutil
 
-        try:
+        with suppress(psutil.Error):
             return bool(self.handle.uids().effective == os.geteuid())
-        except psutil.Error:
-            return False
+        return False
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal unless the process has ended; return whether it was sent."""
         import psutil
 
-        try:
+        with suppress(psutil.Error):
             self.handle.send_signal(number)
-        except psutil.Error:
-            return False
-        return True
+            return True
+        return False
 
 
 def supervised(
@@ -383,11 +380,9 @@ def _origin(pid: int) -> _Origin:
     """Return the origin of this process, whose id is *pid*: a fork has another one."""
     import psutil
 
-    me = psutil.Process(pid)
-    try:
-        line = [me, *me.parents()]
-    except psutil.Error:
-        line = [me]
+    line = [psutil.Process(pid)]
+    with suppress(psutil.Error):
+        line += line[0].parents()
     pids = {process.pid for process in line}
     leaders = [leader for leader in {os.getsid(0), os.getpgrp()} - pids if leader > 0]
     marked = ""
@@ -409,24 +404,21 @@ def _orphan(line: list[psutil.Process]) -> psutil.Process | None:
     family = [process for process in line if process not in adopters]
     if not adopters or not family:
         return None
-    try:
+    with suppress(psutil.Error):
         return None if any(process.terminal() for process in family) else family[-1]
-    except psutil.Error:
-        return None
+    return None
 
 
 def _is_service_manager(process: psutil.Process) -> bool:
     import psutil
 
-    try:
+    with suppress(psutil.Error):
         return process.name() in ("systemd", "launchd")
-    except psutil.Error:
-        return False
+    return False
 
 
 def _control_group(pid: int) -> str:
     """Return the control group of a process; empty on macOS, which has none, or if it cannot be read."""
-    try:
+    with suppress(OSError):
         return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
-    except OSError:
-        return ""
+    return ""

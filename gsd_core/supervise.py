@@ -202,15 +202,11 @@ def _descendants() -> list[int]:
 
 def _reap(child: int) -> int | None:
     """Collect what has ended; return the wait status of *child* once it has."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return None
-        if pid == 0:
-            return None
-        if pid == child:
-            return status
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == child:
+                return ended[1]
+    return None
 
 
 def _signal_group(child: int, number: int) -> None:

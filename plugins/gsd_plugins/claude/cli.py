@@ -45,18 +45,13 @@ def find_cli(configured: str = "", tree: Path | None = None) -> Path:
 
     Raises :class:`~gsd_core.Permanent` if there is none. Does not import the SDK.
     """
-    if configured:
-        commands = [configured]
-    else:
-        spec = find_spec("claude_agent_sdk")
-        folders = (spec.submodule_search_locations if spec else None) or ()
-        commands = [*(f"{folder}/_bundled/claude" for folder in folders), "claude"]
-    for command in commands:
-        if command == "claude" and not configured:
-            if path := find_program(command, tree or Path.cwd()):
-                return path
-        elif found := shutil.which(Path(command).expanduser()):
+    spec = None if configured else find_spec("claude_agent_sdk")
+    folders = (spec.submodule_search_locations if spec else None) or ()
+    for command in [configured] if configured else [f"{folder}/_bundled/claude" for folder in folders]:
+        if found := shutil.which(Path(command).expanduser()):
             return Path(found)
+    if not configured and (path := find_program("claude", tree or Path.cwd())):
+        return path
     which = f"Claude Code CLI {configured!r}" if configured else "Claude Code CLI"
     raise Permanent(f"{which} not found", hint=INSTALL_HINT)
 

@@ -18,6 +18,8 @@ from .prompt import EXEC, execute_prompt
 from .steps import COMMANDS, NEXT, command_of, execute_command, is_complete
 from .verify import execute_verify
 
+STEPS = {EXEC: execute_prompt, "verify": execute_verify, "audit": execute_audit, "close": execute_close}
+"""The steps that are more than one command."""
 OTHERS = ("verify-work", "audit-milestone", "complete-milestone", NEXT)
 
 __all__ = ["doctor", "execute_step", "steps"]
@@ -39,14 +41,8 @@ def steps() -> Iterable[StepType]:
 @implements(gsd_execute_step)
 async def execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
     """Execute the step with its command; leave a step without one to the next plugin."""
-    if step.kind == EXEC:
-        return await execute_prompt(step, host)
-    if step.kind == "verify":
-        return await execute_verify(step, host)
-    if step.kind == "audit":
-        return await execute_audit(step, host)
-    if step.kind == "close":
-        return await execute_close(step, host)
+    if execute := STEPS.get(step.kind):
+        return await execute(step, host)
     if step.kind == "complete" and is_complete(step):
         return StepResult(subject="the phase is marked as complete already")
     command = command_of(step)

@@ -25,6 +25,7 @@ from gsd_core import (
 )
 from gsd_core.planning.model import Planning
 from gsd_core.planning.must_haves import MustHave, required_of
+from gsd_plugins.native import undecided
 from gsd_plugins.uat import find_uat_gaps, question_of, with_answer
 
 from .steps import Command, run_command
@@ -89,12 +90,10 @@ async def _from_acceptance_tests(step: StepRequest, host: StepHost, phase: Phase
 
 def _evidence(report: GapReport, required: Sequence[MustHave], source: str) -> Iterator[Evidence]:
     """Yield that each must-have holds that no gap, check or evidence is about."""
-    decided = {gap.about for gap in report.gaps} | {one.about for one in report.evidence}
-    decided |= {check.about for check in report.human}
     # GSD's own verifier names a truth by its text.
     said = {_plain(gap.truth) for gap in report.gaps}
-    for one in required:
-        if decided.isdisjoint(one.ids) and _plain(one.text) not in said:
+    for one in undecided(required, report):
+        if _plain(one.text) not in said:
             yield from (Evidence(about=name, holds=True, proof=source, by=BY) for name in one.ids)
 
 

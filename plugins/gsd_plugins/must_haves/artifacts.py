@@ -156,13 +156,13 @@ def _contains(text: str, wanted: str) -> bool:
     if wanted in text or normalized(wanted) in normalized(text):
         return True
     # GSD looks for the text itself, but planners also write patterns: `GRANT.*pseudo`, `TestA|TestB`.
-    if not _PATTERN.search(wanted) or ((is_choice := "|" in wanted) and not _CHOICE.fullmatch(wanted)):
+    if not _PATTERN.search(wanted) or ("|" in wanted and not _CHOICE.fullmatch(wanted)):
         return False
     return any(
         re.search(
             r"[^\n]*".join(re.escape(re.sub(r"\\+(?=\W)", "", one)) for one in part.split(".*", 3)), text
         )
-        for part in (wanted.split("|") if is_choice else [wanted])
+        for part in wanted.split("|")
     )
 
 

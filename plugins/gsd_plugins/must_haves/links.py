@@ -206,20 +206,14 @@ def _file_reference(source: Source | None, code: str, path: str, target: str) ->
         if not bare or re.search(r"\s", bare):
             continue
         last = bare.rstrip("/").rpartition("/")[2]
-        if last == name and "." in name:
-            return text
-        relative = posixpath.normpath(posixpath.join(posixpath.dirname(path), bare))
-        if (
-            bare.startswith(".")
-            and relative == re.sub(r"\.\w+$", "", target)
-            and source.language != "javascript"
-        ):
-            return text
-        if is_dotted_reference(bare, target) and source.language == "python":
-            return text
-        if url and (bare == url or bare.startswith(f"{url}/") or bare.endswith(url) or f"{url}/" in bare):
-            return text
-        if "*" in bare and source.language != "javascript" and PurePosixPath(target).match(relative):
+        is_meant = last == name and "." in name
+        is_meant |= source.language == "python" and is_dotted_reference(bare, target)
+        is_meant |= bool(url) and (bare.endswith(url) or f"{url}/" in bare)
+        if source.language != "javascript":
+            relative = posixpath.normpath(posixpath.join(posixpath.dirname(path), bare))
+            is_meant |= bare.startswith(".") and relative == re.sub(r"\.\w+$", "", target)
+            is_meant |= "*" in bare and PurePosixPath(target).match(relative)
+        if is_meant:
             return text
     return ""
 

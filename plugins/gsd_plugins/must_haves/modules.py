@@ -228,33 +228,28 @@ def _suffix_matches(module: str, target: str) -> bool:
 
 
 def _python(sources: Sources, path: str, reference: Reference, target: str, depth: int) -> bool:
-    module = reference.module
-    level = len(module) - len(module.lstrip("."))
-    name = module[level:]
+    name = reference.module.lstrip(".")
+    level = len(reference.module) - len(name)
+    base = name.replace(".", "/")
     if level:
         folder = PurePosixPath(path).parent
         for _ in range(level - 1):
             folder = folder.parent
-        bases = [(folder / name.replace(".", "/")).as_posix() if name else folder.as_posix()]
-    else:
+        base = (folder / base).as_posix()
+
+    def is_meant(path: str, base: str) -> bool:
         # The package may be below any folder that is on the path: src/, backend/, or the file's own.
-        bases = [name.replace(".", "/")]
+        return path == base or (not level and bool(base) and path.endswith(f"/{base}"))
+
     stem = target.removesuffix(".py").removesuffix(".pyi").removesuffix("/__init__")
-    wanted = [*bases, *(f"{base}/{taken}" for base in bases for taken in reference.names)]
-    for base in wanted:
-        if stem == base or (not level and base and stem.endswith(f"/{base}")):
-            return True
+    if any(is_meant(stem, wanted) for wanted in (base, *(f"{base}/{taken}" for taken in reference.names))):
+        return True
     # `from shop import Cart` may mean shop/cart.py, if shop/__init__.py passes it on.
     parents = [p.as_posix() for p in PurePosixPath(target).parents if p.as_posix() != "."]
-    for base in bases:
-        package = next(
-            (p for p in parents if base and (p == base or (not level and p.endswith(f"/{base}")))), None
-        )
-        if package and (initial := f"{package}/__init__.py") not in (path, target):
-            source = sources.source(initial)
-            if source and (source.open or refers(sources, initial, target, depth=depth + 1)):
-                return True
-    return False
+    package = next((parent for parent in parents if base and is_meant(parent, base)), None)
+    initial = f"{package}/__init__.py"
+    source = sources.source(initial) if package and initial not in (path, target) else None
+    return bool(source and (source.open or refers(sources, initial, target, depth=depth + 1)))
 
 
 def is_dotted_reference(text: str, target: str) -> bool:

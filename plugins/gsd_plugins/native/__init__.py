@@ -17,6 +17,7 @@ from .audit import decide as decide_on_gaps
 from .close import confirm as confirm_close
 from .close import items_of as open_items_of
 from .close import kept_open, require_complete
+from .verify import undecided
 
 __all__ = [
     "Decision",
@@ -29,6 +30,7 @@ __all__ = [
     "open_items_of",
     "require_complete",
     "steps",
+    "undecided",
 ]
 """The hooks, and what the plugin ``commands`` shares: what is asked about a milestone is asked in one way."""
 

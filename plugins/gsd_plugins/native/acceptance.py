@@ -39,6 +39,8 @@ _SEVERITIES: tuple[tuple[Severity, str], ...] = (
     ("cosmetic", r"colou?rs?\b|font|spacing|align|visual|looks? off|pixel|margin"),
     ("minor", r"works,? but|slow|weird|minor|small issue|typo"),
 )
+_KINDS = ("pass", "issue", "pending", "skipped", "blocked")
+_COUNTED_AS = ("passed", "issues", "pending", "skipped", "blocked")
 _FIELDS = ("expected", "result", "reported", "severity", "reason", "blocked_by", "must_have")
 
 
@@ -134,33 +136,23 @@ def render_uat(step: StepRequest, phase: PhaseView, file: UatFile) -> str:
         "updated": now,
     }
     current = f"[testing paused — {pending} items outstanding]" if pending else "[testing complete]"
-    counts = {
-        "passed": "pass",
-        "issues": "issue",
-        "pending": "pending",
-        "skipped": "skipped",
-        "blocked": "blocked",
-    }
+    counted = [
+        f"total: {len(results)}",
+        *(f"{name}: {results.count(kind)}" for name, kind in zip(_COUNTED_AS, _KINDS, strict=True)),
+    ]
     body = [
         f"# Phase {phase.number}: {title(phase.name)} - User Acceptance Tests",
         f"## Current Test\n\n{current}",
         "## Tests",
         *map(_test_text, file.tests),
-        "\n".join(
-            [
-                "## Summary",
-                "",
-                f"total: {len(results)}",
-                *(f"{k}: {results.count(v)}" for k, v in counts.items()),
-            ]
-        ),
+        "\n".join(["## Summary", "", *counted]),
         f"## Gaps\n\n{_gaps(file) or 'None.'}",
     ]
     return f"{render_frontmatter(head)}\n{document(body)}"
 
 
 def _kind(test: UatTest) -> str:
-    """Return the result as one of GSD's five."""
+    """Return the result as one of GSD's five kinds."""
     result = test.result
     if result.startswith(PASSED):
         return "pass"

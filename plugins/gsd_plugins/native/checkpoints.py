@@ -23,46 +23,25 @@ END_OF_PHASE = "end-of-phase"
 
 def inquiry_for(step: StepRequest, plan: Plan, task: Task, rejections: int) -> Inquiry:
     """Return the question of a checkpoint that was rejected *rejections* times before."""
-    details = task.details
+    details, what = task.details, task.action or task.name
     match task.type:
         case "checkpoint:decision":
-            question = Question(
-                text=_text(
-                    details.get("decision") or task.action or task.name, details.get("context") or task.verify
-                ),
-                header="Please decide",
-                options=_options(details.get("options", "")),
-            )
+            text = _text(details.get("decision") or what, details.get("context") or task.verify)
+            options = _options(details.get("options", ""))
+            question = Question(text=text, header="Please decide", options=options)
         case "checkpoint:human-action":
-            question = Question(
-                text=_text(
-                    task.action or task.name,
-                    details.get("instructions", ""),
-                    details.get("verification") or task.verify,
-                ),
-                header="Please do",
-                options=(DONE,),
-                human_only=True,
-            )
+            verification = details.get("verification") or task.verify
+            text = _text(what, details.get("instructions", ""), verification)
+            question = Question(text=text, header="Please do", options=(DONE,), human_only=True)
         case _:
-            question = Question(
-                text=_text(
-                    details.get("what-built") or task.action or task.name,
-                    details.get("how-to-verify") or task.verify,
-                ),
-                header="Please check",
-                options=(WORKS, BROKEN),
-                inspection=True,
-            )
+            check = postponed_check(plan, task)
+            text = _text(check.test, check.expected)
+            question = Question(text=text, header="Please check", options=(WORKS, BROKEN), inspection=True)
     if rejections:
         # The text is part of a question's identity: unchanged, the earlier answer would be returned.
         question = attrs.evolve(question, text=f"{question.text}\n\n(Asked again, attempt {rejections + 1}.)")
-    return Inquiry(
-        kind="checkpoint",
-        step=step.id,
-        questions=(question,),
-        reason=f"task {task.number} of plan {plan.id} needs a person: {task.name}",
-    )
+    reason = f"task {task.number} of plan {plan.id} needs a person: {task.name}"
+    return Inquiry(kind="checkpoint", step=step.id, questions=(question,), reason=reason)
 
 
 def authentication_inquiry(step: StepRequest, plan: Plan, call: NeedAuthentication, number: int) -> Inquiry:

@@ -8,7 +8,6 @@ from gsd_core import (
     FileWrite,
     MapRequirement,
     PhaseView,
-    PlanningError,
     StepHost,
     StepRequest,
     StepResult,
@@ -17,9 +16,8 @@ from gsd_core import (
     phase_order,
 )
 from gsd_core.planning.deferred import NAME, with_done
-from gsd_core.planning.markdown import read_text
 
-from .paths import date_of, phase_of, position
+from .paths import date_of, phase_of, position, text_if_readable
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -63,9 +61,7 @@ def _closed_items(step: StepRequest, phase: PhaseView) -> Iterator[FileWrite]:
     path = f"{phase.directory}/{NAME}"
     if not phase.directory or not phase.verdict or phase.verdict.status != "passed":
         return
-    try:
-        text = read_text(step.project, path) if (step.project / path).is_file() else ""
-    except PlanningError:
-        return  # somebody else's file that cannot be read stays as it is
+    # Somebody else's file that cannot be read stays as it is.
+    text = text_if_readable(step.project, path)
     if with_done(text) != text:
         yield FileWrite(path=path, text=with_done(text))

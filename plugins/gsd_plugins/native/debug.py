@@ -35,7 +35,7 @@ from gsd_core.planning.markdown import document, inline, prose
 
 from .answers import RUN_COMMAND, DiagnosesAnswer, DiagnosisAnswer, acceptance, parse_answer
 from .models import task_for
-from .prompt_context import fence, files_section, join, phase_section, section, system_prompt
+from .prompt_context import describe_gap, fence, files_section, join, phase_section, section, system_prompt
 from .run_command import command_runner
 from .skills import rules_section
 
@@ -183,10 +183,7 @@ def _prompt(step: StepRequest, gaps: Sequence[Gap], known: Mapping[str, Diagnosi
             "missing": "; ".join(gap.missing),
             "causes named before": "; ".join(filter(None, [*before.eliminated, before.root_cause])),
         }
-        described += [
-            f"- gap {key_of(gap)}",
-            *(f"  {k}: {' '.join(v.split())}" for k, v in details.items() if v),
-        ]
+        described.append(describe_gap(key_of(gap), details))
     return join(
         phase_section(step, step.phase) if step.phase else "",
         section("Gaps to investigate", fence("gaps", "\n".join(described))),

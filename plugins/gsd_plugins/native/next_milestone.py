@@ -7,14 +7,12 @@ free numbers, which costs no second answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from attrs import evolve
 
-from gsd_core import FileWrite, PlannedPhase, PlanningError, Requirement, SetPosition, StepRequest, StepResult
+from gsd_core import FileWrite, PlannedPhase, Requirement, SetPosition, StepRequest, StepResult
 from gsd_core.planning.idea import PATH as IDEA
 from gsd_core.planning.idea import render_idea
-from gsd_core.planning.markdown import read_text
 from gsd_core.planning.next_milestone import (
     begin_in_project,
     begin_milestone,
@@ -30,7 +28,7 @@ from gsd_core.planning.state import render_state, set_position
 from gsd_core.planning.survey import survey
 
 from .answers import RequirementAnswer, RoadmapAnswer
-from .paths import date_of
+from .paths import date_of, text_if_readable
 from .prompt_context import fence, join, section
 
 ARCHIVE = ".planning/milestones"
@@ -134,15 +132,8 @@ def _archives(step: StepRequest) -> Iterator[FileWrite]:
     last = milestones[-1].version
     for path, name in ((IDEA, "IDEA"), (".planning/REQUIREMENTS.md", "REQUIREMENTS")):
         target = f"{ARCHIVE}/{last}-{name}.md"
-        if (text := _text(step.project, path)) and not (step.project / target).exists():
+        if (text := text_if_readable(step.project, path)) and not (step.project / target).exists():
             yield FileWrite(path=target, text=text)
-
-
-def _text(root: Path, path: str) -> str:
-    try:
-        return read_text(root, path) if (root / path).exists() else ""
-    except PlanningError:
-        return ""
 
 
 def _state(step: StepRequest, version: str, name: str, core: str, phases: Sequence[PlannedPhase]) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gsd_core import Permanent, PhaseView, Plan, SetPosition, StepRequest, padded, slug
+from contextlib import suppress
+from pathlib import Path
+
+from gsd_core import Permanent, PhaseView, Plan, PlanningError, SetPosition, StepRequest, padded, slug
+from gsd_core.planning.markdown import read_text
 
 
 def phase_of(step: StepRequest) -> PhaseView:
@@ -16,6 +20,13 @@ def phase_file(phase: PhaseView, name: str) -> str:
     """Return the path of a file in the phase's folder: ``.planning/phases/02.1-slug/NAME``."""
     folder = phase.directory or f".planning/phases/{padded(phase.number)}-{slug(phase.name)}"
     return f"{folder}/{name}"
+
+
+def text_if_readable(root: Path, path: str) -> str:
+    """Return the text of a planning file; empty if there is none, or one that cannot be read."""
+    with suppress(PlanningError):
+        return read_text(root, path) if (root / path).exists() else ""
+    return ""
 
 
 def date_of(step: StepRequest) -> str:

@@ -44,6 +44,7 @@ from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
     codebase_section,
+    describe_gap,
     existing_plans_section,
     fence,
     files_section,
@@ -154,8 +155,7 @@ def _describe_gap(gap: Gap, diagnosed: Mapping[str, Diagnosis]) -> str:
         "places": known.files,
         "suggested fix": known.fix,
     }
-    lines = [f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text]
-    return "\n".join([f"- gap {gap.key}", *lines])
+    return describe_gap(gap.key, details)
 
 
 def feature_problems(answers: Sequence[PlanAnswer]) -> tuple[str, ...]:
@@ -266,7 +266,8 @@ def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) 
         name=answer.name,
         objective=answer.objective,
         type=answer.type,
-        depends_on=tuple(_dependency_ids(answer.depends_on, ids)),
+        # The checks reject an invalid number, which is kept as it is.
+        depends_on=tuple(ids[n - 1] if 0 < n <= len(ids) else str(n) for n in answer.depends_on),
         files_modified=answer.files_modified,
         autonomous=all(task.type == "auto" for task in answer.tasks),
         requirements=tuple(dict.fromkeys([*answer.requirements, *served])),
@@ -281,11 +282,6 @@ def _plan(answer: PlanAnswer, index: int, ids: Sequence[str], phase: PhaseView) 
         tasks=_tasks(answer),
         path=phase_file(phase, f"{plan_id}-PLAN.md"),
     )
-
-
-def _dependency_ids(numbers: Iterable[int], ids: Sequence[str]) -> Iterable[str]:
-    """Return the plan ids for positions in the answer; the checks reject an invalid number, kept as is."""
-    return (ids[number - 1] if 0 < number <= len(ids) else str(number) for number in numbers)
 
 
 def _tasks(answer: PlanAnswer) -> tuple[Task, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -306,6 +306,12 @@ def section(title: str, body: str) -> str:
 def bullets(items: Iterable[str]) -> str:
     """Return a list with one line per item."""
     return "\n".join(f"- {item}" for item in items)
+
+
+def describe_gap(key: str, details: Mapping[str, str]) -> str:
+    """Return the lines about a gap: its key, and its *details* that are not empty."""
+    lines = (f"  {name}: {' '.join(text.split())}" for name, text in details.items() if text)
+    return "\n".join([f"- gap {key}", *lines])
 
 
 def fence(name: str, text: str) -> str:

@@ -40,6 +40,7 @@ MAX_RULINGS = 5
 MAX_SUBJECT = 100
 MAX_DIAGNOSIS = 1000
 MAX_PROBLEM = 800
+DOCUMENTS = (".md", ".rst", ".txt", ".adoc")
 
 
 @attrs.frozen(kw_only=True)
@@ -432,12 +433,8 @@ def _commit_type(plan: Plan, task: Task, files: Sequence[str]) -> str:
     paths = [PurePosixPath(path) for path in files or task.files]
     if paths and all(is_test_file(str(path)) for path in paths):
         return "test"
-    if paths and all(map(_is_document, paths)):
+    if paths and all(path.suffix.lower() in DOCUMENTS or path.parts[0] == "docs" for path in paths):
         return "docs"
     # A commit for a checkpoint is always the fix of something that a person rejected.
     is_fix = plan.gap_closure or task.type != "auto" or task.name.lower().startswith("fix")
     return "fix" if is_fix else "feat"
-
-
-def _is_document(path: PurePosixPath) -> bool:
-    return path.suffix.lower() in (".md", ".rst", ".txt", ".adoc") or path.parts[0] == "docs"

@@ -6,17 +6,16 @@ Both are sections of SUMMARY.md, so that they hold whatever the settings say by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import attrs
 
-from gsd_core import Gap, GapReport, HumanCheck, PhaseView, Plan, PlanningError, Task
-from gsd_core.planning.markdown import elements, named, read_text
+from gsd_core import Gap, GapReport, HumanCheck, PhaseView, Plan, Task
+from gsd_core.planning.markdown import elements, named
 from gsd_core.planning.plan_tasks import HUMAN_CHECK
 from gsd_core.planning.summary import POSTPONED, UNDONE, tasks_listed
 
 from .checkpoints import postponed_check
-from .paths import executed_plans
+from .paths import executed_plans, text_if_readable
 from .plan_checks import addresses
 
 
@@ -25,9 +24,7 @@ def with_unfinished(phase: PhaseView, report: GapReport) -> GapReport:
     gaps, human = list(report.gaps), list(report.human)
     known = {gap.key for gap in gaps} | {check.about for check in human}
     for plan in executed_plans(phase):
-        text = ""
-        with suppress(PlanningError):
-            text = read_text(phase.project, plan.summary)
+        text = text_if_readable(phase.project, plan.summary)
         tasks = {task.number: task for task in plan.tasks}
         for number in tasks_listed(text, UNDONE):
             gap = _gap(plan, tasks[number]) if number in tasks else None

@@ -58,8 +58,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     required = required_of(phase, executed_plans(phase), step.planning.requirements)
     report = attrs.evolve(report, gaps=(*report.gaps, *_contradicted(required, report)))
     report = with_unfinished(phase, report)
-    if undecided := _undecided(required, report):
-        report = await _ask_verifier(step, phase, host, undecided, report)
+    if left := undecided(required, report):
+        report = await _ask_verifier(step, phase, host, left, report)
     report, tests = await ask_person(step, host, report)
     requirements = step.planning.requirements
     text = render_verification(phase, report, now=step.now, previous=phase.verdict, requirements=requirements)
@@ -81,7 +81,7 @@ def _contradicted(required: Sequence[MustHave], report: GapReport) -> Iterator[G
             yield Gap(truth=truth, reason=evidence.proof, about=evidence.about, found_by=evidence.by)
 
 
-def _undecided(required: Sequence[MustHave], report: GapReport) -> tuple[MustHave, ...]:
+def undecided(required: Sequence[MustHave], report: GapReport) -> tuple[MustHave, ...]:
     """Return the must-haves that no evidence, gap or manual check is about."""
     decided = {gap.about for gap in report.gaps}
     decided |= {evidence.about for evidence in report.evidence}
@@ -137,26 +137,19 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
     # Paths and outputs only: nothing that the executors said about their own work.
     files = sorted({path for plan in executed_plans(phase) for path in plan.files_modified})
     kinds = {"requirement": "Requirements", "criterion": "Success criteria", "truth": "Truths"}
+    asked: list[str] = []
+    for kind, name in kinds.items():
+        questions = "\n".join(_question_about(step, one) for one in required if one.kind == kind)
+        asked.append(section(f"{name} to verify", fence(name.lower(), questions)))
+    outputs = fence("commands", "\n".join(map(_check_output, phase.checks)))
     return join(
         section("The phase", fence("phase", f"{phase.name}\n{phase.goal}")),
         section("Constraints of the project", fence("constraints", _constraints(step))),
-        *(
-            section(
-                f"{name} to verify",
-                fence(
-                    name.lower(),
-                    "\n".join(_question_about(step, one) for one in required if one.kind == kind),
-                ),
-            )
-            for kind, name in kinds.items()
-        ),
+        *asked,
         codebase_section(step, brief=True),
         agent_skills_section(step, "verifier"),
         section("Files that the plans list as changed", fence("files", bullets(files))),
-        section(
-            "Current output of the checks, in a clean checkout",
-            fence("commands", "\n".join(map(_check_output, phase.checks))),
-        ),
+        section("Current output of the checks, in a clean checkout", outputs),
     )
 
 

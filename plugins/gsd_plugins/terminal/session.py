@@ -274,12 +274,10 @@ class TerminalSession:
         if event.name == "run.closed":
             return _end_lines(event) if run.watching else []  # its own process prints it at the end
         lines = lines_of(event, run.command)
-        if event.name == "question.answered" and self._answered_elsewhere(event):
+        was_prompted = event.name == "question.answered" and event.data.get("question") in self._prompted
+        if was_prompted and event.data.get("via") != "terminal":
             return [Line("answer", "answered elsewhere", style="yellow"), *lines]
         return lines
-
-    def _answered_elsewhere(self, event: Event) -> bool:
-        return event.data.get("question") in self._prompted and event.data.get("via") != "terminal"
 
     def notify(self, notice: Notice) -> None:
         """Ring the bell when a human should look, and print a crash of gsd, which has no event."""
@@ -314,15 +312,15 @@ class TerminalSession:
 
     def _can_ask(self) -> bool:
         run = self._run
-        return run is not None and run.interactive and not run.no_input and self._has_reader()
-
-    def _has_reader(self) -> bool:
+        if run is None or not run.interactive or run.no_input:
+            return False
         # While the process is suspended or in the background, the question waits for its return.
         return can_read(self._stdin) or self._hidden
 
     async def _choose(self, inquiry: Inquiry, question: Question, keyboard: Keyboard) -> Answer | None:
         """Ask with a menu."""
         from .menu import Menu
+        from .screen import BottomBlock
 
         assert self._output is not None
         self._prompted.add(question.id)
@@ -342,7 +340,9 @@ class TerminalSession:
         keyboard.open()
         # A command is shown as it is, with all its spaces.
         wrapped = inquiry.kind != "permission"
-        shown = _PromptOnScreen(self._err, self._output, lines, menu, glyphs, wrapped=wrapped)
+        block = BottomBlock(self._err, self._output.console)
+        finished = asyncio.get_running_loop().create_future()
+        shown = _PromptOnScreen(block, menu, self._err, lines, glyphs, wrapped, finished)
         self._prompt_shown = shown
         try:
             shown.begin()
@@ -409,29 +409,18 @@ class TerminalSession:
             raise
 
 
+@attrs.define(eq=False)
 class _PromptOnScreen:
     """A menu on the screen: the question above, which stays, and the options below, which are redrawn."""
 
-    def __init__(
-        self,
-        stream: TextIO,
-        output: LineOutput,
-        question: Sequence[Segments],
-        menu: Menu,
-        glyphs: Mapping[str, str],
-        *,
-        wrapped: bool,
-    ) -> None:
-        from .screen import BottomBlock
-
-        self.block: BottomBlock = BottomBlock(stream, output.console)
-        self.menu = menu
-        self.finished: asyncio.Future[Menu] = asyncio.get_running_loop().create_future()
-        self._stream = stream
-        self._question = question
-        self._glyphs = glyphs
-        self._is_wrapped = wrapped
-        self._printed: list[int] = []
+    block: BottomBlock
+    menu: Menu
+    _stream: TextIO
+    _question: Sequence[Segments]
+    _glyphs: Mapping[str, str]
+    _is_wrapped: bool
+    finished: asyncio.Future[Menu]
+    _printed: list[int] = attrs.field(factory=list[int], init=False)
 
     def begin(self) -> None:
         """Print the question, and draw the options below it."""
