@@ -215,10 +215,8 @@ def _is_inside(folder: Path, root: Path) -> bool:
 def _refuse_inside(folder: Path, root: Path) -> None:
     """Raise ``ConfigError`` if an agent or the repository could change what is stored in *folder*."""
     if _is_inside(folder, root):
-        raise ConfigError(
-            f"what you trust is stored in {str(folder)!r}, which is in this project",
-            hint="set GSD_STATE_DIR to a folder outside of it",
-        )
+        message = f"what you trust is stored in {str(folder)!r}, which is in this project"
+        raise ConfigError(message, hint="set GSD_STATE_DIR to a folder outside of it")
 
 
 def _write(path: Path, data: dict[str, Any]) -> None:

@@ -48,10 +48,8 @@ def check_limits(classes: SettingsClasses, settings: Settings, reports: Collecti
         problem = f"the agent {agents} does not say that it reports how many {units} it uses"
         if len(silent) == len(limited):
             limits = ", ".join(limited.values())
-            raise ConfigError(
-                f"{problem}, so a budget in {units} ({limits}) cannot be kept",
-                hint="limit its turns: --max-budget-turns N",
-            )
+            message = f"{problem}, so a budget in {units} ({limits}) cannot be kept"
+            raise ConfigError(message, hint="limit its turns: --max-budget-turns N")
         warn([f"{problem}: only the budget in other units limits this run"])
     return bool(limited)
 

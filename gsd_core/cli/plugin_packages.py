@@ -92,10 +92,8 @@ def find_installer(prefix: Path | None = None) -> Installer:
         return Installer(
             tool="pip", command=(sys.executable, "-P", "-m", "pip", "--disable-pip-version-check")
         )
-    raise UserError(
-        f"neither pip nor uv can install packages for {sys.executable}",
-        hint="python -m ensurepip, or install uv",
-    )
+    problem = f"neither pip nor uv can install packages for {sys.executable}"
+    raise UserError(problem, hint="python -m ensurepip, or install uv")
 
 
 def _made_by_uv(root: Path) -> bool:
@@ -284,10 +282,8 @@ def _run(command: Sequence[str], what: str) -> None:
     # Its messages are for people, and standard output is for data.
     done = subprocess.run(command, stdout=sys.stderr, check=False)
     if done.returncode:
-        raise UserError(
-            f"cannot {what}: {Path(command[0]).name} exited with code {done.returncode}",
-            hint="its messages above say why",
-        )
+        message = f"cannot {what}: {Path(command[0]).name} exited with code {done.returncode}"
+        raise UserError(message, hint="its messages above say why")
 
 
 def _plugins() -> list[tuple[str, str]]:

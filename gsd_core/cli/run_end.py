@@ -30,6 +30,7 @@ from gsd_core.run.notes import with_notes
 from gsd_core.run.runtime import RunEnd
 from gsd_core.run.tracing import trace_all
 from gsd_core.sanitize import one_line, safe_text
+from gsd_core.serializer import Serializer
 from gsd_core.views.amounts import cost_text, duration_text, tokens_text
 from gsd_core.views.cost import COSTS
 from gsd_core.views.next import commands_after
@@ -54,6 +55,7 @@ MAX_LINES = 8
 MAX_REASON = 400
 DRAIN_SECONDS = 2.0
 """How long the result waits until the lines before it are on the screen."""
+ENDED = Serializer(RunEnd, "run outcome exit reason notes dollars? commits")
 HINTS = {
     "blocked": "list the open questions with `gsd questions`, answer them, then run `gsd resume`",
     "stopped": "continue with `gsd resume`",
@@ -215,16 +217,7 @@ def _end_json(
     end: RunEnd, finished: Finished | None, options: GlobalOptions, budget: Decimal | None
 ) -> dict[str, Any]:
     """Return all that the text says; without a project that can be read only how the run ended."""
-    data: dict[str, Any] = {
-        "run": end.run,
-        "outcome": end.outcome,
-        "exit": end.exit,
-        "reason": end.reason,
-        "notes": list(end.notes),
-        "dollars": end.dollars or None,
-        "commits": end.commits,
-        "project": None,
-    }
+    data = ENDED.dump(end) | {"project": None}
     if finished is None:
         return data
     summary, try_it = finished.summary, finished.try_it

@@ -86,20 +86,16 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
     if view.verdict is None:
         raise UserError(f"phase {number} was not verified, so no gaps are known", hint=f"gsd verify {number}")
     if waiting:
-        raise UserError(
-            f"phase {number} has plans that are not executed: {some_of(waiting)}",
-            hint=f"gsd execute {number}",
-        )
+        message = f"phase {number} has plans that are not executed: {some_of(waiting)}"
+        raise UserError(message, hint=f"gsd execute {number}")
     if view.verdict.status != "gaps_found" or not view.verdict.gaps:
         raise UserError(
             f"the last verification of phase {number} found no gaps", hint=f"see it with: gsd gaps {number}"
         )
     [judged] = asyncio.run(with_verdicts(Git(planned_root(options)), [view]))
     if judged.verdict and judged.verdict.stale:
-        raise UserError(
-            f"the verification of phase {number} is older than its last executed plan",
-            hint=f"verify it again with: gsd verify {number}",
-        )
+        message = f"the verification of phase {number} is older than its last executed plan"
+        raise UserError(message, hint=f"verify it again with: gsd verify {number}")
     step = round_of(state, PLAN, number)
     # Round 0 is the plan step of the phase itself, even if other tools made its plans.
     return {str(StepId(kind=PLAN, phase=number, round=max(step.round, 1))): ""}
@@ -114,18 +110,12 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
     if not view.plans:
         raise NotYet(f"phase {number} has no plans", hint=f"gsd plan {number}", steps=unknown)
     if missing := sorted(set(view.listed) - {plan.id for plan in view.plans}):
-        raise NotYet(
-            f"ROADMAP.md lists plans of phase {number} that have no file: {some_of(missing)}",
-            hint=f"gsd plan {number}",
-            steps=unknown,
-        )
+        message = f"ROADMAP.md lists plans of phase {number} that have no file: {some_of(missing)}"
+        raise NotYet(message, hint=f"gsd plan {number}", steps=unknown)
     waiting = [plan for plan in view.plans if not plan.summary]
     if not waiting:
-        raise NotYet(
-            f"phase {number} is executed already: {some_of([plan.id for plan in view.plans])}",
-            hint=f"verify it with: gsd verify {number}",
-            steps=unknown,
-        )
+        message = f"phase {number} is executed already: {some_of([plan.id for plan in view.plans])}"
+        raise NotYet(message, hint=f"verify it with: gsd verify {number}", steps=unknown)
     if unreadable := [plan for plan in waiting if plan.unreadable]:
         raise ProjectError(
             f"plan {unreadable[0].id} cannot be read: {unreadable[0].unreadable}", hint="fix it"
@@ -141,11 +131,9 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
         steps[str(StepId(kind=EXECUTE, phase=number, detail=plan.id))] = ""
     for other in filter(None, map(planning.phase, view.depends_on)):
         if not other.ticked and (not other.plans or any(not plan.summary for plan in other.plans)):
-            raise NotYet(
-                f"phase {number} depends on phase {other.number}, which is not executed",
-                hint=f"gsd {'execute' if other.plans else 'plan'} {other.number}",
-                steps=steps,
-            )
+            message = f"phase {number} depends on phase {other.number}, which is not executed"
+            hint = f"gsd {'execute' if other.plans else 'plan'} {other.number}"
+            raise NotYet(message, hint=hint, steps=steps)
     return steps
 
 
@@ -156,11 +144,8 @@ def verify_step(options: GlobalOptions, phase: str) -> dict[str, str]:
     if not view.plans:
         raise NotYet(f"phase {view.number} has no plans", hint=f"gsd plan {view.number}", steps=steps)
     if waiting := _waiting(view):
-        raise NotYet(
-            f"phase {view.number} has plans that are not executed: {some_of(waiting)}",
-            hint=f"gsd execute {view.number}",
-            steps=steps,
-        )
+        message = f"phase {view.number} has plans that are not executed: {some_of(waiting)}"
+        raise NotYet(message, hint=f"gsd execute {view.number}", steps=steps)
     return steps
 
 

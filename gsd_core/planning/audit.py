@@ -294,13 +294,7 @@ def render_audit(
         }
         for one in found.to_do[:MAX_IN_HEAD]
     ]
-    open_items = {number: [*found.debt.get(number, ())] for number in found.phases}
-    for number in found.unverified:
-        open_items[number].insert(0, "Not verified")
-    for one in found.gaps:
-        if not one.needs_work:
-            open_items.setdefault(one.phase, []).append(f"{one.requirement.id}: {one.evidence}")
-    open_items = {number: items for number, items in open_items.items() if items}
+    open_items = _open_items(found)
     share = max(1, MAX_IN_HEAD // max(1, len(open_items)))
     debt: list[Node] = [
         {"phase": names[number], "items": [item[:MAX_HEAD_TEXT] for item in items[:share]]}
@@ -322,40 +316,42 @@ def render_audit(
         **({"gap_phases": list(gap_phases)} if gap_phases else {}),
         **({"gaps_accepted_by": accepted} if accepted else {}),
     }
-    body = document(_body(found, planning, names, head, audited, gap_phases, accepted))
-    return f"{render_frontmatter(head)}\n{body}"
-
-
-def _body(
-    found: Audit,
-    planning: Planning,
-    names: Mapping[str, str],
-    head: Mapping[str, Node],
-    audited: str,
-    gap_phases: tuple[str, ...],
-    accepted: str,
-) -> Iterator[str]:
     name = f"{found.milestone} {planning.milestone_name}".strip()
-    yield f"# Milestone Audit: {title(name)}"
-    yield f"**Audited:** {inline(audited)}\n**Status:** {head['status']}"
-    yield "## Requirements"
+    parts = [
+        f"# Milestone Audit: {title(name)}",
+        f"**Audited:** {inline(audited)}\n**Status:** {head['status']}",
+        "## Requirements",
+    ]
     if not found.requirements:
-        yield "This milestone has no requirements."
+        parts.append("This milestone has no requirements.")
     else:
         columns = "Requirement Phase Plans SUMMARY Verification Checked Status Evidence"
-        yield table(columns.split(), map(_row, found.requirements))
-    yield "## Phases"
+        parts.append(table(columns.split(), map(_row, found.requirements)))
+    parts.append("## Phases")
     for number in found.phases:
         why = "has no verification that covers its work" if number in found.unverified else "verified"
-        yield f"- {inline(names[number])}: {why}"
+        parts.append(f"- {inline(names[number])}: {why}")
     if found.debt:
-        yield "## Open items"
+        parts.append("## Open items")
         for number, items in found.debt.items():
-            yield "\n".join([f"**{title(names[number])}**", "", *(f"- {inline(item)}" for item in items)])
+            listed = "\n".join(f"- {inline(item)}" for item in items)
+            parts.append(f"**{title(names[number])}**\n\n{listed}")
     if gap_phases:
-        yield f"## Gaps\n\nAdded for them: phase {', '.join(gap_phases)}."
+        parts.append(f"## Gaps\n\nAdded for them: phase {', '.join(gap_phases)}.")
     if accepted:
-        yield f"## Gaps\n\nLeft open by {inline(accepted)}."
+        parts.append(f"## Gaps\n\nLeft open by {inline(accepted)}.")
+    return f"{render_frontmatter(head)}\n{document(parts)}"
+
+
+def _open_items(found: Audit) -> dict[str, list[str]]:
+    """Return what is open in each phase and needs no work of a phase."""
+    items = {number: [*found.debt.get(number, ())] for number in found.phases}
+    for number in found.unverified:
+        items[number].insert(0, "Not verified")
+    for one in found.gaps:
+        if not one.needs_work:
+            items.setdefault(one.phase, []).append(f"{one.requirement.id}: {one.evidence}")
+    return {number: listed for number, listed in items.items() if listed}
 
 
 def _row(one: AuditedRequirement) -> Sequence[str]:

@@ -63,11 +63,8 @@ def _coverage(plans: Sequence[Plan], requirements: Sequence[str]) -> Iterator[Is
     covered = {name for plan in plans for name in plan.requirements}
     for name in requirements if all(plan.lists_requirements for plan in plans) else ():
         if name not in covered:
-            yield Issue(
-                "requirement_coverage",
-                f"no plan covers requirement {name}",
-                f"add tasks for {name}, list it in that plan's requirements, and let its truths serve it",
-            )
+            hint = f"add tasks for {name}, list it in that plan's requirements, and let its truths serve it"
+            yield Issue("requirement_coverage", f"no plan covers requirement {name}", hint)
 
 
 def criteria_texts(phase: PhaseView) -> dict[str, str]:
@@ -122,40 +119,26 @@ def _serves(phase: PhaseView, plan: Plan, criteria: Mapping[str, str]) -> Iterat
 def _dependencies(earlier: Sequence[Plan], plans: Sequence[Plan]) -> Iterator[Issue]:
     known = {plan.id: plan for plan in (*earlier, *plans)}
     if circle := cycle({plan.id: plan.depends_on for plan in known.values()}):
-        yield Issue(
-            "dependency_correctness",
-            f"plans depend on each other: {' → '.join(circle)}",
-            "remove one of these dependencies",
-            plan=circle[0],
-        )
+        problem = f"plans depend on each other: {' → '.join(circle)}"
+        hint = "remove one of these dependencies"
+        yield Issue("dependency_correctness", problem, hint, plan=circle[0])
     for plan in plans:
         # Plans of other phases were executed before.
         heads = {name: name.rpartition("-")[0] or plan.phase for name in plan.depends_on}
         in_phase = [name for name, head in heads.items() if normal_phase(head) == normal_phase(plan.phase)]
         for name in in_phase:
             if name not in known:
-                yield Issue(
-                    "dependency_correctness",
-                    f"depends on {name!r}, which is not a plan of this phase",
-                    f"the plans of this phase are {', '.join(known)}",
-                    plan=plan.id,
-                )
+                problem = f"depends on {name!r}, which is not a plan of this phase"
+                hint = f"the plans of this phase are {', '.join(known)}"
+                yield Issue("dependency_correctness", problem, hint, plan=plan.id)
         earliest = 1 + max((known[name].wave for name in in_phase if name in known), default=0)
+        hint = f"set wave to {earliest}"
         if plan.wave < earliest:
-            yield Issue(
-                "dependency_correctness",
-                f"is in wave {plan.wave}, but depends on a plan in wave {earliest - 1}",
-                f"set wave to {earliest}",
-                plan=plan.id,
-            )
+            problem = f"is in wave {plan.wave}, but depends on a plan in wave {earliest - 1}"
+            yield Issue("dependency_correctness", problem, hint, plan=plan.id)
         elif plan.wave > earliest:
-            yield Issue(
-                "dependency_correctness",
-                f"is in wave {plan.wave}, but could run in wave {earliest}",
-                f"set wave to {earliest}",
-                plan=plan.id,
-                severity="warning",
-            )
+            problem = f"is in wave {plan.wave}, but could run in wave {earliest}"
+            yield Issue("dependency_correctness", problem, hint, plan=plan.id, severity="warning")
 
 
 def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
@@ -185,13 +168,9 @@ def _plan(plan: Plan, requirements: Sequence[str]) -> Iterator[Issue]:
         hint = "list the files that must exist when the plan is done"
         yield Issue("must_haves", "has no artifacts", hint, plan=plan.id, severity="warning")
     if unknown := [name for name in plan.requirements if name not in requirements]:
-        yield Issue(
-            "requirement_coverage",
-            f"lists requirements that do not belong to this phase: {', '.join(unknown)}",
-            "remove them from the plan's requirements",
-            plan=plan.id,
-            severity="warning",
-        )
+        problem = f"lists requirements that do not belong to this phase: {', '.join(unknown)}"
+        hint = "remove them from the plan's requirements"
+        yield Issue("requirement_coverage", problem, hint, plan=plan.id, severity="warning")
 
 
 def _task(plan: Plan, task: Task) -> Iterator[Issue]:
@@ -208,13 +187,9 @@ def _task(plan: Plan, task: Task) -> Iterator[Issue]:
         "done": task.done,
     }
     if missing := [name for name, value in parts.items() if not value]:
-        yield Issue(
-            "task_completeness",
-            f"task {task.name!r} is incomplete; missing: {', '.join(missing)}",
-            "state which files the task changes, what to do, how to verify it, and when it is done",
-            plan=plan.id,
-            task=task.number,
-        )
+        problem = f"task {task.name!r} is incomplete; missing: {', '.join(missing)}"
+        hint = "state which files the task changes, what to do, how to verify it, and when it is done"
+        yield Issue("task_completeness", problem, hint, plan=plan.id, task=task.number)
 
 
 def invalid_path_reason(path: str) -> str:
@@ -239,12 +214,9 @@ def _overlap(plans: Sequence[Plan]) -> Iterator[Issue]:
     for one, other in combinations(plans, 2):
         shared = sorted(_files(one) & _files(other))
         if one.wave == other.wave and shared:
-            yield Issue(
-                "file_overlap",
-                f"changes {', '.join(shared)} in the same wave as {one.id}",
-                f"make it depend on {one.id}, or let only one of the two plans change these files",
-                plan=other.id,
-            )
+            problem = f"changes {', '.join(shared)} in the same wave as {one.id}"
+            hint = f"make it depend on {one.id}, or let only one of the two plans change these files"
+            yield Issue("file_overlap", problem, hint, plan=other.id)
 
 
 # Roadmaps
@@ -298,11 +270,8 @@ def _order(phases: Sequence[PlannedPhase]) -> Iterator[Issue]:
     for phase in phases:
         for name in phase.depends_on:
             if name not in numbers:
-                yield Issue(
-                    "dependency_correctness",
-                    f"phase {phase.number} depends on {name!r}, which is not a phase",
-                    f"the phases are {', '.join(numbers)}",
-                )
+                problem = f"phase {phase.number} depends on {name!r}, which is not a phase"
+                yield Issue("dependency_correctness", problem, f"the phases are {', '.join(numbers)}")
     if circle := cycle({phase.number: phase.depends_on for phase in phases}):
         problem = f"phases depend on each other: {' → '.join(circle)}"
         yield Issue("dependency_correctness", problem, "remove one of these dependencies")
@@ -319,6 +288,5 @@ def _substance(phase: PlannedPhase) -> Iterator[Issue]:
         yield Issue("phases", problem, hint, severity="warning")
     if not phase.requirements:
         problem = f"phase {phase.number} has no requirements"
-        yield Issue(
-            "requirement_coverage", problem, "list the requirements that it covers", severity="warning"
-        )
+        hint = "list the requirements that it covers"
+        yield Issue("requirement_coverage", problem, hint, severity="warning")

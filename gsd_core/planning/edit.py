@@ -67,9 +67,6 @@ def apply_changes(
         if name in edited:
             edited[name] = edit(edited[name])
         elif name != STATE:
-            raise PlanningError(
-                f"is missing, so {type(change).__name__} cannot be applied",
-                path=f".planning/{name}",
-                hint="restore the file from git",
-            )
+            message = f"is missing, so {type(change).__name__} cannot be applied"
+            raise PlanningError(message, path=f".planning/{name}", hint="restore the file from git")
     return {name: text for name, text in edited.items() if text != texts[name]}

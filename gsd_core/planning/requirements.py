@@ -141,11 +141,9 @@ def map_requirement(text: str, change: MapRequirement) -> str:
     listed = _tick(lines, change)
     traced = _trace(lines, change, listed=listed)
     if not listed and not traced:
-        raise PlanningError(
-            f"has no requirement {change.requirement}",
-            path=PATH,
-            hint=f"add a line '- [ ] **{change.requirement}**: TEXT', or remove it from ROADMAP.md",
-        )
+        message = f"has no requirement {change.requirement}"
+        hint = f"add a line '- [ ] **{change.requirement}**: TEXT', or remove it from ROADMAP.md"
+        raise PlanningError(message, path=PATH, hint=hint)
     return str(lines)
 
 

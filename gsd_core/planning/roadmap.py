@@ -574,12 +574,9 @@ class _Parser:
         mentions = (roadmap.sections, roadmap.entries, roadmap.table_entries, roadmap.rows)
         milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
         if any(len(group) > MAX_PHASES for group in (*mentions, *milestones)):
-            raise PlanningError(
-                f"names more than {MAX_PHASES} phases or milestones",
-                path=PATH,
-                line=at + 1,
-                hint="move shipped milestones to .planning/milestones/",
-            )
+            message = f"names more than {MAX_PHASES} phases or milestones"
+            hint = "move shipped milestones to .planning/milestones/"
+            raise PlanningError(message, path=PATH, line=at + 1, hint=hint)
 
 
 def _progress_columns(head: Sequence[str]) -> dict[str, int]:

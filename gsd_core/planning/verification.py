@@ -196,7 +196,15 @@ def render_verification(
         "score": results.score,
     }
     if previous is not None:
-        head["re_verification"] = _re_verification(report, previous)
+        before = {gap.key: gap.truth for gap in previous.gaps}
+        after = {gap.key: gap.truth for gap in report.gaps}
+        head["re_verification"] = {
+            "previous_status": previous.status,
+            "previous_score": previous.score,
+            "gaps_closed": _listed(text for key, text in before.items() if key not in after),
+            "gaps_remaining": _listed(text for key, text in after.items() if key in before),
+            "regressions": _listed(text for key, text in after.items() if key not in before),
+        }
     if report.failed_detectors:
         head["failed_detectors"] = report.failed_detectors
     if report.gaps:
@@ -248,18 +256,6 @@ def add_gaps(text: str, phase: PhaseView, gaps: Sequence[Gap], *, now: datetime,
     elif listed:
         body = f"{body.rstrip()}\n\n## Gaps Found After the Verification\n\n{listed}\n"
     return f"{render_frontmatter(values)}\n{body.lstrip()}"
-
-
-def _re_verification(report: GapReport, previous: Verdict) -> Node:
-    before = {gap.key: gap.truth for gap in previous.gaps}
-    now = {gap.key: gap.truth for gap in report.gaps}
-    return {
-        "previous_status": previous.status,
-        "previous_score": previous.score,
-        "gaps_closed": _listed(text for key, text in before.items() if key not in now),
-        "gaps_remaining": _listed(text for key, text in now.items() if key in before),
-        "regressions": _listed(text for key, text in now.items() if key not in before),
-    }
 
 
 def _listed(texts: Iterable[str]) -> list[str]:

@@ -65,9 +65,6 @@ def resume_command(workstream: str) -> str:
 def refuse_workstream(root: Path) -> None:
     """Raise :class:`PlanningError` if a workstream is active: ``.planning`` is not what is worked on."""
     if name := active_workstream(root):
-        raise PlanningError(
-            f"the workstream {name!r} is active, and only .planning itself can be worked on here",
-            path=POINTER,
-            line=1,
-            hint=f"continue it with: {resume_command(name)}; or remove {POINTER} to work on .planning itself",
-        )
+        message = f"the workstream {name!r} is active, and only .planning itself can be worked on here"
+        hint = f"continue it with: {resume_command(name)}; or remove {POINTER} to work on .planning itself"
+        raise PlanningError(message, path=POINTER, line=1, hint=hint)
