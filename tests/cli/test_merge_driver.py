@@ -102,6 +102,33 @@ def test_git_merges_with_it(forks: Forks, tmp_path: Path, how: tuple[str, ...]) 
     assert git(mine, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
+def test_a_conflict_is_left_to_the_person_around_its_line_only(forks: Forks, tmp_path: Path) -> None:
+    _, mine, others = clones(tmp_path)
+    for root, word in ((mine, "ours"), (others, "theirs")):
+        write(
+            root,
+            edited((root / ".planning/ROADMAP.md").read_text(), ("**Goal**: Lines", f"**Goal**: {word}")),
+        )
+    git(mine, "fetch", "-q", str(others), "main")
+    assert forks.run_in(mine, "merge-driver", "--install").exit == 0
+
+    with pytest.raises(subprocess.CalledProcessError):
+        git(mine, "merge", "-q", "FETCH_HEAD")
+
+    text = (mine / ".planning/ROADMAP.md").read_text()
+    assert git(mine, "status", "--porcelain") == "UU .planning/ROADMAP.md\n"
+    assert [CONFLICT.sub(rf"\{side}", text) for side in (1, 2)] == [
+        edited(
+            ROADMAP,
+            (BOX, TICKED),
+            ("[ ] **Phase 2", "[x] **Phase 2"),
+            ("**Goal**: Lines", f"**Goal**: {word}"),
+        )
+        for word in ("ours", "theirs")
+    ]
+
+
 @pytest.mark.parametrize("program", ["gone", "broken"])
 def test_without_gsd_git_has_its_usual_merge(forks: Forks, tmp_path: Path, program: str) -> None:
     _, mine, others = clones(tmp_path)
