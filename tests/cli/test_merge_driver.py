@@ -54,7 +54,7 @@ def test_it_is_set_up_and_removed_in_one_clone(forks: Forks, tmp_path: Path) -> 
     write(root, ROADMAP)
     attributes = tmp_path / "repository" / ".git" / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text("*.txt text")
+    attributes.write_bytes(b"caf\xe9.txt text")
     config = tmp_path / "repository" / ".git" / "config"
     before = config.read_text()
 
@@ -68,11 +68,11 @@ def test_it_is_set_up_and_removed_in_one_clone(forks: Forks, tmp_path: Path) -> 
     elsewhere = git(tmp_path / "repository", "check-attr", "merge", ".planning/ROADMAP.md", "ROADMAP.md")
     assert "gsd" not in elsewhere
     assert git(root, "status", "--porcelain") == ""
-    assert attributes.read_text().count("merge=gsd") == len(PATHS)
+    assert attributes.read_bytes().count(b"merge=gsd") == len(PATHS)
 
     for _ in range(2):
         assert forks.run_in(root, "merge-driver", "--remove").exit == 0
-    assert attributes.read_text() == "*.txt text\n"
+    assert attributes.read_bytes() == b"caf\xe9.txt text\n"
     assert config.read_text() == before
 
 
