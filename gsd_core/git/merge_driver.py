@@ -7,6 +7,7 @@ See ``gitattributes(5)``, "Defining a custom merge driver".
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable
@@ -46,10 +47,10 @@ def _attributes(git: Command, names: Iterable[str]) -> list[str]:
 
 def _write_attributes(git: Command, lines: list[str], *, wanted: bool) -> None:
     folder = common_dir(git)
-    old = read_below(folder, ATTRIBUTES).decode() if (folder / ATTRIBUTES).exists() else ""
+    old = os.fsdecode(read_below(folder, ATTRIBUTES)) if (folder / ATTRIBUTES).exists() else ""
     kept = [line for line in old.splitlines(keepends=True) if line.rstrip("\n") not in lines]
     if kept and not kept[-1].endswith("\n"):
         kept[-1] += "\n"
     new = "".join([*kept, *(f"{line}\n" for line in lines if wanted)])
     if new != old:
-        write_below(folder, ATTRIBUTES, new.encode())
+        write_below(folder, ATTRIBUTES, os.fsencode(new))

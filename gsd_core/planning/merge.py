@@ -76,7 +76,7 @@ def merge_planning(
     if mixed or any("\0" in text for text in texts):
         raise PlanningError("is not a text with line ends of one kind", path=name)
     o, a, b = (_Side.of(name, text.replace("\r\n", "\n")) for text in texts)
-    merge = _Merge(name, o, a, b, size)
+    merge = _Merge.of(name, o, a, b, size)
     text = merge.text(merge_lines)
     if name == "ROADMAP.md":
         text = _counted(text, ours, theirs)
@@ -192,7 +192,16 @@ class _Merge:
     ours: _Side
     theirs: _Side
     size: int
+    position: frozenset[str]
     conflicts: bool = False
+
+    @classmethod
+    def of(cls, name: str, base: _Side, ours: _Side, theirs: _Side, size: int) -> _Merge:
+        """Return the merge; *position* are the fields of STATE.md that both sides have moved on."""
+        names = position_fields() | {"percent"} if name == "STATE.md" else frozenset[str]()
+        fields = [token for token in base.known if token[0] == "field" and token[-1] in names]
+        moved = all(any(side.known.get(one) != base.known[one] for one in fields) for side in (ours, theirs))
+        return cls(name, base, ours, theirs, size, names if moved else frozenset())
 
     def text(self, merge_lines: MergeLines) -> str:
         """Return the merged text."""
@@ -287,18 +296,22 @@ class _Merge:
         field = token[-1] if token[0] == "field" else ""
         if _COUNTER.fullmatch(field) and base not in (ours, theirs):
             return _added(_NUMBER, base, ours, theirs, max(ours, theirs, key=_natural))
+        a, b = self.ours, self.theirs
+        if field in self.position:
+            # One side has all of them: the plan of one would be wrong in the phase of the other.
+            if field in ("progress", "percent"):
+                # So much is done for sure.
+                return min(ours, theirs, key=lambda line: ([*map(int, _NUMBER.findall(line))], line))
+            further = ours if a.place() > b.place() else theirs
+            later = ours if (a.latest(), a.place()) > (b.latest(), b.place()) else theirs
+            line = later if _LATEST.match(field) else further
+            return _added(_OF, base, ours, theirs, line) if field == "phase" else line
         if (same := _either(base, ours, theirs)) is not None:
             return same
         if token[0] == "plans":
             return max(ours, theirs, key=_natural)  # it is counted anew
-        if field in ("progress", "percent"):
-            return min(ours, theirs, key=_natural)  # so much is done for sure
-        a, b = self.ours, self.theirs
-        if _LATEST.match(field):
-            return ours if (a.latest(), a.place()) > (b.latest(), b.place()) else theirs
-        if self.name == "STATE.md" and field in position_fields():
-            further = ours if a.place() > b.place() else theirs
-            return _added(_OF, base, ours, theirs, further) if field == "phase" else further
+        if field == "last updated":
+            return max(ours, theirs, key=lambda line: (_DATE.findall(line), line))
         return _merged_parts(base, ours, theirs)
 
 

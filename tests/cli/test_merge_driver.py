@@ -54,7 +54,7 @@ def test_it_is_set_up_and_removed_in_one_clone(forks: Forks, tmp_path: Path) -> 
     write(root, ROADMAP)
     attributes = tmp_path / "repository" / ".git" / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text("*.txt text")
+    attributes.write_bytes(b"caf\xe9.txt text")
     config = tmp_path / "repository" / ".git" / "config"
     before = config.read_text()
 
@@ -68,11 +68,11 @@ def test_it_is_set_up_and_removed_in_one_clone(forks: Forks, tmp_path: Path) -> 
     elsewhere = git(tmp_path / "repository", "check-attr", "merge", ".planning/ROADMAP.md", "ROADMAP.md")
     assert "gsd" not in elsewhere
     assert git(root, "status", "--porcelain") == ""
-    assert attributes.read_text().count("merge=gsd") == len(PATHS)
+    assert attributes.read_bytes().count(b"merge=gsd") == len(PATHS)
 
     for _ in range(2):
         assert forks.run_in(root, "merge-driver", "--remove").exit == 0
-    assert attributes.read_text() == "*.txt text\n"
+    assert attributes.read_bytes() == b"caf\xe9.txt text\n"
     assert config.read_text() == before
 
 
@@ -100,6 +100,33 @@ def test_git_merges_with_it(forks: Forks, tmp_path: Path, how: tuple[str, ...]) 
 
     assert (mine / ".planning/ROADMAP.md").read_text() == both
     assert git(mine, "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_conflict_is_left_to_the_person_around_its_line_only(forks: Forks, tmp_path: Path) -> None:
+    _, mine, others = clones(tmp_path)
+    for root, word in ((mine, "ours"), (others, "theirs")):
+        write(
+            root,
+            edited((root / ".planning/ROADMAP.md").read_text(), ("**Goal**: Lines", f"**Goal**: {word}")),
+        )
+    git(mine, "fetch", "-q", str(others), "main")
+    assert forks.run_in(mine, "merge-driver", "--install").exit == 0
+
+    with pytest.raises(subprocess.CalledProcessError):
+        git(mine, "merge", "-q", "FETCH_HEAD")
+
+    text = (mine / ".planning/ROADMAP.md").read_text()
+    assert git(mine, "status", "--porcelain") == "UU .planning/ROADMAP.md\n"
+    assert [CONFLICT.sub(rf"\{side}", text) for side in (1, 2)] == [
+        edited(
+            ROADMAP,
+            (BOX, TICKED),
+            ("[ ] **Phase 2", "[x] **Phase 2"),
+            ("**Goal**: Lines", f"**Goal**: {word}"),
+        )
+        for word in ("ours", "theirs")
+    ]
 
 
 @pytest.mark.parametrize("program", ["gone", "broken"])

@@ -281,6 +281,12 @@ CASES = {
             "Progress: [████████░░] 75%",
         ],
     ),
+    "a position is that of one side, as in a rebase": (
+        "STATE.md",
+        [("Phase: 1 of 3 (Parse)", "Phase: 3 of 3 (Store)"), ("Plan: 1 of 2", "Plan: 0 of 4")],
+        [("Plan: 1 of 2", "Plan: 2 of 2"), ("Status: In progress", "Status: Verified"), ("] 25%", "] 50%")],
+        ["Phase: 3 of 3 (Store)\nPlan: 0 of 4 in current phase\nStatus: In progress\n", "] 25%"],
+    ),
     "what is planned lowers the percentage": (
         "STATE.md",
         [("completed_plans: 1", "completed_plans: 4"), ("percent: 25", "percent: 100")],
