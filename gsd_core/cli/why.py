@@ -91,18 +91,16 @@ def _about(found: Why, step: str) -> Why:
     """Return what is about *step*: a step's id, a plan or a phase; raise ``NotFound`` if there is none."""
     import attrs
 
-    def fits(what: str) -> bool:
-        phase, *_, detail = what.removeprefix("phase ").split("/") * 2
-        return step in (what, detail, phase, f"phase {phase}")
+    from gsd_core.views.why import names_of
 
-    waiting = tuple(one for one in found.waiting if fits(one.what))
-    running, done = (tuple(filter(fits, names)) for names in (found.running, found.done))
+    waiting = tuple(one for one in found.waiting if step in names_of(one.what))
+    running, done = ([one for one in known if step in names_of(one)] for known in (found.running, found.done))
     if not (waiting or running or done):
         known = ", ".join([*(one.what for one in found.waiting), *found.running]) or "nothing"
         hint = f"waiting or running: {known}"
         raise NotFound(f"no step, plan or phase {step!r}", hint=one_line(hint, MAX_REASON))
     nothing = "" if waiting else f"{', '.join(running)} is running" if running else f"{step} is done"
-    return attrs.evolve(found, waiting=waiting, running=running, done=done, nothing=nothing)
+    return attrs.evolve(found, waiting=waiting, running=tuple(running), done=tuple(done), nothing=nothing)
 
 
 def _lines(one: Waiting, shown: Collection[Way], options: GlobalOptions) -> Iterator[str | Text]:
