@@ -31,16 +31,15 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
 
     Such as other plans, a slot, an answer, a time, the budget, a person; with the command for each way out. A
     start that would be refused is named with the reason: trust, a login, uncommitted changes. STEP is a step,
-    a plan or a phase. Works with and without a run. Nothing is started, written or paid for.
+    a plan or a phase. Works with and without a run. Nothing is written or paid for; without a STEP and an
+    active run, the agent is asked for its login, as by gsd doctor.
     """
     from gsd_core.views.why import WHY
 
     from .project import load
 
     options = global_options_of(ctx)
-    found = _find(ctx, load(options), options)
-    if step:
-        found = _about(found, step)
+    found = _find(ctx, load(options), options, step)
     if as_json:
         print_json(WHY.dump(found))
         return
@@ -53,7 +52,8 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
         print_line(f"nothing waits: {one_line(found.nothing, MAX_REASON)}")
 
 
-def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> Why:
+def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, step: str | None) -> Why:
+    """Return what is said about *step*; without it about all, and what a start would refuse."""
     from gsd_core.run.loop import capacity_of
     from gsd_core.views.why import PROJECT, Situation, Waiting, Way, Why
 
@@ -71,8 +71,9 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> 
     warn(current.missing)
     capacity = capacity_of(current.settings, current.planning.config)
     in_place = current.settings.workspace[:1] == ("inplace",)
-    refused = obstacles(RunOptions(global_options=options, resume=True), loaded_plugins(ctx))
-    return Situation(
+    start = RunOptions(global_options=options, resume=True)
+    refused = () if step else obstacles(start, loaded_plugins(ctx))
+    found = Situation(
         state=current.state,
         history=project.history,
         planning=current.planning,
@@ -85,24 +86,23 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions) -> 
         gsd=gsd,
         added=current.added,
     ).why()
+    return _about(found, step) if step else found
 
 
 def _about(found: Why, step: str) -> Why:
     """Return what is about *step*: a step's id, a plan or a phase; raise ``NotFound`` if there is none."""
     import attrs
 
-    def fits(what: str) -> bool:
-        phase, *_, detail = what.removeprefix("phase ").split("/") * 2
-        return step in (what, detail, phase, f"phase {phase}")
+    from gsd_core.views.why import names_of
 
-    waiting = tuple(one for one in found.waiting if fits(one.what))
-    running, done = (tuple(filter(fits, names)) for names in (found.running, found.done))
+    waiting = tuple(one for one in found.waiting if step in names_of(one.what))
+    running, done = ([one for one in known if step in names_of(one)] for known in (found.running, found.done))
     if not (waiting or running or done):
         known = ", ".join([*(one.what for one in found.waiting), *found.running]) or "nothing"
         hint = f"waiting or running: {known}"
         raise NotFound(f"no step, plan or phase {step!r}", hint=one_line(hint, MAX_REASON))
     nothing = "" if waiting else f"{', '.join(running)} is running" if running else f"{step} is done"
-    return attrs.evolve(found, waiting=waiting, running=running, done=done, nothing=nothing)
+    return attrs.evolve(found, waiting=waiting, running=tuple(running), done=tuple(done), nothing=nothing)
 
 
 def _lines(one: Waiting, shown: Collection[Way], options: GlobalOptions) -> Iterator[str | Text]:

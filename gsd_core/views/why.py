@@ -54,6 +54,13 @@ Cause: TypeAlias = Literal[
 ]
 PROJECT = "project"
 """What waits if nothing can begin at all."""
+REASONS: Mapping[Cause, str] = {
+    "plans": "it depends on plans that are not done",
+    "files": "a plan that is running changes the same files",
+    "slot": "all slots are taken (see --max-parallel)",
+    "phases": "it depends on phases that are not complete",
+    "turn": "others come first",
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -73,7 +80,6 @@ class Waiting:
     """
 
     what: str
-    phase: str = ""
     cause: Cause
     reason: str
     waits_for: tuple[str, ...] = ()
@@ -210,14 +216,14 @@ class Situation:
         for phase in self.now.seen.phases if self.now.seen else ():
             number, what = phase.number, f"phase {phase.number}"
             if number in self.now.skipped:
-                yield Waiting(what=what, phase=number, cause="range", reason="a person chose to skip it")
+                yield Waiting(what=what, cause="range", reason="a person chose to skip it")
             elif in_range(self.now, number):
                 own = [node for node in self.nodes if node.phase == number and node.state != "done"]
                 yield from self._later(phase, own, is_begun=number in begun)
             elif standing(self.now, phase) == "open":
                 ways = (Way(command=f"{self.gsd} run --phases {number}"),)
                 reason = "it is not in the range of the run"
-                yield Waiting(what=what, phase=number, cause="range", reason=reason, ways=ways)
+                yield Waiting(what=what, cause="range", reason=reason, ways=ways)
 
     def _due(self, work: Due, node: Node | None) -> Waiting:
         """Return what a step waits for that is due: a person, a time, or its turn."""
@@ -226,77 +232,63 @@ class Situation:
         record = self.state.steps.get(step)
         resume = Way(command=command_for(self.state, work, self.gsd))
         asked = [one for one in self.asked if one.step == step]
-        about = describe_due(work, self.now, self.planning, before=self.state, added=self.added)
+        why = describe_due(work, self.now, self.planning, before=self.state, added=self.added)
         failed = [error.at for error in self.history.errors if error.step == step]
         since = failed[-1] if failed else self._planned_at(number)
-        waiting = Waiting(what=step, phase=number, cause="run", reason=about, since=since, ways=(resume,))
+        waiting = Waiting(what=step, cause="run", reason=why, since=since, ways=(resume,))
         if self.works:
-            waiting = attrs.evolve(
-                waiting,
-                cause="turn",
-                reason="what is running is done first" if self.running else "it begins next",
-                waits_for=tuple(self.running),
-                ways=(),
-            )
+            about = REASONS["turn"] if self.running else "it begins next"
+            before = tuple(self.running)
+            waiting = attrs.evolve(waiting, cause="turn", reason=about, waits_for=before, ways=())
         if asked:
-            commands = [found for one in asked for found in answer_commands(one.question, self.gsd)]
             ways = [
-                Way(command=command, about=first_line(label, MAX_QUESTION)) for command, label in commands
+                Way(command=command, about=first_line(label, MAX_QUESTION))
+                for one in asked
+                for command, label in answer_commands(one.question, self.gsd)
             ]
             ways += [] if self.works else [attrs.evolve(resume, about="afterwards")]
             reason = f"it waits for an answer: {first_line(asked[0].question.text, MAX_QUESTION)}"
             return attrs.evolve(waiting, cause="question", reason=reason, since=asked[0].at, ways=tuple(ways))
         if isinstance(work, Wait):
             message = f": {record.failure.message}" if record and record.failure else ""
-            return attrs.evolve(
-                waiting, cause="timer", reason=f"it is tried again later{message}", until=work.until
-            )
+            reason = f"it is tried again later{message}"
+            return attrs.evolve(waiting, cause="timer", reason=reason, until=work.until)
         if isinstance(work, Escalate) or (record and record.failure):
-            return attrs.evolve(waiting, cause="failure", reason=about)
+            return attrs.evolve(waiting, cause="failure", reason=why)
         return self._of_plan(waiting, node) if node and isinstance(work, Start) else waiting
 
     def _of_plan(self, waiting: Waiting, node: Node) -> Waiting:
         """Return what the plan of *node* waits for in particular, if anything: plans, files, a slot."""
-        names = tuple(self.steps[name] for name in node.waits_for)
+        names, ways = tuple(self.steps[name] for name in node.waits_for), waiting.ways
         if not {*node.waits_for}.isdisjoint(node.depends_on):
-            reason = "it depends on plans that are not done"
-            return attrs.evolve(waiting, cause="plans", reason=reason, waits_for=names)
-        if names:
-            reason = "a plan that is running changes the same files"
-            return attrs.evolve(waiting, cause="files", reason=reason, waits_for=names)
-        if self.works and len(self.live) >= self.capacity:
-            reason = "all slots are taken (see --max-parallel)"
-            way = Way(command=f"{self.gsd} resume {self.more_slots}", about=f"after {self.gsd} pause")
-            return attrs.evolve(waiting, cause="slot", reason=reason, ways=(way,))
-        return waiting
+            cause: Cause = "plans"
+        elif names:
+            cause = "files"
+        elif self.works and len(self.live) >= self.capacity:
+            cause = "slot"
+            more = f"{self.gsd} resume {self.more_slots}"
+            names, ways = waiting.waits_for, (Way(command=more, about=f"after {self.gsd} pause"),)
+        else:
+            return waiting
+        return attrs.evolve(waiting, cause=cause, reason=REASONS[cause], waits_for=names, ways=ways)
 
     def _later(self, phase: PhaseSnapshot, nodes: Sequence[Node], *, is_begun: bool) -> Iterator[Waiting]:
         """Yield the plans of *phase* that are not due yet, or the phase itself, and its verification."""
-        known = {*self.running, *map(_name, self.items)}
+        missing = tuple(f"phase {one}" for one in missing_dependencies(self.now, phase))
+        before = missing or tuple(self.running) or tuple(filter(None, map(_name, self.items[:1])))
+        cause: Cause = "phases" if missing else "turn"
         since = self._planned_at(phase.number)
-        first = tuple(self.running) or tuple(filter(None, map(_name, self.items[:1])))
-        if missing := missing_dependencies(self.now, phase):
-            about = Waiting(
-                what="",
-                cause="phases",
-                reason="it depends on phases that are not complete",
-                waits_for=tuple(f"phase {one}" for one in missing),
-            )
-        else:
-            about = Waiting(what="", cause="turn", reason="others come first", waits_for=first)
-        for node in nodes:
+        left = [node for node in nodes if node.id != phase.number]
+        for node in left if is_begun else nodes:
             step = self.steps[node.id]
-            if step in known or (node.id == phase.number and is_begun):
-                continue
-            one = attrs.evolve(about, what=step, phase=phase.number, since=since)
-            yield self._of_plan(one, node) if is_begun and not missing else one
-        verify = str(StepId(kind=VERIFY, phase=phase.number))
-        left = tuple(self.steps[node.id] for node in nodes if node.id != phase.number)
+            if step not in {*self.running, *map(_name, self.items)}:
+                one = Waiting(what=step, cause=cause, reason=REASONS[cause], waits_for=before, since=since)
+                yield self._of_plan(one, node) if is_begun and not missing else one
         if left and standing(self.now, phase) == "open" and not self.now.options.skip_verify:
+            verify = str(StepId(kind=VERIFY, phase=phase.number))
+            plans = tuple(self.steps[node.id] for node in left)
             reason = "it comes after the phase's plans"
-            yield Waiting(
-                what=verify, phase=phase.number, cause="plans", reason=reason, waits_for=left, since=since
-            )
+            yield Waiting(what=verify, cause="plans", reason=reason, waits_for=plans, since=since)
 
     def _planned_at(self, phase: str) -> datetime | None:
         """Return when the phase's plans were there."""
@@ -307,10 +299,16 @@ def _name(work: Due) -> str:
     return "" if isinstance(work, End) else str(work.step)
 
 
+def names_of(what: str) -> tuple[str, ...]:
+    """Return how a thing that waits can be called: by its own name, its phase, and its plan."""
+    phase, *_, detail = what.removeprefix("phase ").split("/") * 2
+    return what, f"phase {phase}", phase, detail
+
+
 def _ways(what: str, found: Mapping[str, Waiting], seen: Sequence[str]) -> tuple[Way, ...]:
     """Return the ways out of *what*: its own, or else those of what it waits for."""
     ways: list[Way] = []
-    for one in [one for one in found.values() if what in (one.what, f"phase {one.phase}")]:
+    for one in [one for one in found.values() if what in names_of(one.what)[:2]]:
         ways += one.ways
         if not one.ways and one.what not in seen:
             ways += [way for name in one.waits_for for way in _ways(name, found, (*seen, one.what))]
@@ -320,5 +318,5 @@ def _ways(what: str, found: Mapping[str, Waiting], seen: Sequence[str]) -> tuple
 WHY = Serializer(
     Why,
     "waiting running done nothing?",
-    waiting=Serializer(Waiting, "what phase? cause reason waits_for since until ways"),
+    waiting=Serializer(Waiting, "what cause reason waits_for since until ways"),
 )

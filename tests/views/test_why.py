@@ -222,8 +222,9 @@ def found(phases: tuple[PhaseView, ...], state: Mapping[str, Any], more: Mapping
     errors = [FailureRecord(at=NOON, step=step, failure=FAILED) for step in more.get("errors", ())]
     steps: Steps = {**state.get("steps", {})}
     seen = snapshot_of(planning)
+    about: dict[str, Any] = {**state, "steps": steps, "seen": seen}
     return Situation(
-        state=State(**{**state, "steps": steps, "seen": seen}),
+        state=State(**about),
         history=History(typed=BUDGET, errors=tuple(errors)),
         planning=planning,
         snapshot=seen,
