@@ -23,8 +23,8 @@ CENT = Decimal("0.01")
 BUDGET = Decimal(1)
 RUN, KEY = "r-1", "execute"
 WORKERS = tuple(f"1/execute/01-0{number}" for number in range(1, 5))
-workers = st.sampled_from(WORKERS)
-costs = st.integers(1, 45).map(lambda cents: cents * CENT)
+numbers = st.integers(0, 3)
+costs = st.sampled_from([1, 10, 25, 40, 60]).map(lambda cents: cents * CENT)
 
 
 def result_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -62,7 +62,7 @@ class Spending(RuleBasedStateMachine):
         self.ledger, self.facts = Ledger(), list[Record]()
         self.calls: dict[str, Call] = {}
         self.opening: tuple[str, Call] | None = None
-        self.paid, self.stopped, self.dead = Decimal(0), False, False
+        self.paid, self.stopped = Decimal(0), False
         self.excess = Decimal(0)
         self.limited = False
 
@@ -85,11 +85,10 @@ class Spending(RuleBasedStateMachine):
         assert isinstance(decision, Cap | Stop)
         return decision
 
-    @precondition(lambda self: not (self.opening or self.stopped or self.dead))
-    @rule(step=workers, limit=costs)
-    def ask_for_a_call(self, step: str, limit: Decimal) -> None:
-        if step in self.calls:
-            return
+    @precondition(lambda self: not (self.opening or self.stopped) and len(self.calls) < len(WORKERS))
+    @rule(limit=costs)
+    def ask_for_a_call(self, limit: Decimal) -> None:
+        step = next(step for step in WORKERS if step not in self.calls)
         own = limit if self.limited else None
         match self.check(step, limit=own):
             case Cap(dollars=cap):
@@ -107,12 +106,11 @@ class Spending(RuleBasedStateMachine):
         self.calls[step], self.opening = call, None
         self.fact("agent.opened", step, reserved=str(call.limit) if call.limit else None)
 
-    @precondition(lambda self: self.calls and not self.dead)
-    @rule(step=workers, cost=costs)
-    def take_a_turn(self, step: str, cost: Decimal) -> None:
-        call = self.calls.get(step)
-        if call is None or self.stopped:
-            return
+    @precondition(lambda self: self.calls and not self.stopped)
+    @rule(worker=numbers, cost=costs)
+    def take_a_turn(self, worker: int, cost: Decimal) -> None:
+        step = sorted(self.calls)[worker % len(self.calls)]
+        call = self.calls[step]
         self._pay(step, call, cost)
         if isinstance(self.check(step, key=KEY), Stop):
             self.stopped, self.excess = True, max(self.excess, cost)
@@ -136,55 +134,50 @@ class Spending(RuleBasedStateMachine):
         usage = Usage(turns=len(call.turns), dollars=call.spent, basis="reported")
         self.fact("agent.closed", step, ended=ended, usage=unstructure(usage))
 
-    @precondition(lambda self: not self.dead)
-    @rule(step=workers, ended=st.sampled_from(["done", "failed", "lost"]))
-    def end_a_call(self, step: str, ended: str) -> None:
+    @precondition(lambda self: self.calls and not self.stopped)
+    @rule(worker=numbers, ended=st.sampled_from(["done", "failed", "lost"]))
+    def end_a_call(self, worker: int, ended: str) -> None:
         """The worker may begin again under the same key: a retry, or the next exchange."""
-        if step in self.calls and not self.stopped:
-            self._close(step, ended)
+        self._close(sorted(self.calls)[worker % len(self.calls)], ended)
 
-    @precondition(lambda self: self.stopped and not self.dead)
+    @precondition(lambda self: self.stopped)
     @rule(last=st.fixed_dictionaries(dict.fromkeys(WORKERS, costs)))
-    def stop(self, last: dict[str, Decimal]) -> None:
+    def stop_and_resume(self, last: dict[str, Decimal]) -> None:
         """What was in progress when the run stopped costs at most a turn each."""
         for step, call in sorted(self.calls.items()):
             self.excess += last[step]
             self._pay(step, call, last[step])
             self._close(step, "lost")
-        self.opening, self.dead = None, True
+        self._resume()
 
-    @precondition(lambda self: not self.dead)
     @rule(unwritten=st.booleans())
-    def kill(self, unwritten: bool) -> None:
+    def kill_and_resume(self, unwritten: bool) -> None:
         """The turns of the last moment may not be in the journal yet."""
-        self.opening, self.dead = None, True
         while unwritten and self.facts and self.facts[-1].kind == "agent.activity":
             fact = self.facts.pop()
             self.paid -= Decimal(fact.data["usage"]["dollars"])
+        self._resume()
 
-    @precondition(lambda self: self.dead)
-    @rule()
-    def resume(self) -> None:
-        """As in a new process: the lost attempts are settled before anything is started."""
+    def _resume(self) -> None:
+        """Begin as a new process does: lost attempts are settled before anything is started."""
         self.ledger = Ledger().add(self.facts).resumed()
         assert self.ledger.open_calls == []
         for call in Ledger().add(self.facts).open_calls:
             self.fact("agent.closed", call.step, ended="lost", usage=unstructure(call.usage))
         self.calls.clear()
-        self.dead = self.stopped = False
-        assert self.ledger.used().dollars == self.paid
+        self.opening, self.stopped = None, False
         assert self.ledger.spend(RUN, "", lambda _: Amount()).held == Amount()
 
     @invariant()
     def what_is_paid_is_counted_once(self) -> None:
-        assert self.ledger.used().dollars == self.paid or self.dead
+        assert self.ledger.used().dollars == self.paid
         assert {call.step for call in self.ledger.open_calls} == set(self.calls)
 
     @invariant()
     def the_budget_holds(self) -> None:
         if self.limited:
             rest = sum((call.cap - call.spent for call in self.calls.values()), Decimal(0))
-            assert self.paid + rest * (not self.dead) <= BUDGET
+            assert self.paid + rest <= BUDGET
         else:
             assert self.paid <= BUDGET + self.excess
 
