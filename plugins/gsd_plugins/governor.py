@@ -225,7 +225,7 @@ async def _shared(change: Callable[[dict[str, Pace], float], T], otherwise: T) -
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return otherwise
             now = time.time()
-            paces = _load(os.pread(file.fileno(), MAX_BYTES, 0), now)
+            paces = load_paces(os.pread(file.fileno(), MAX_BYTES, 0), now)
             found = change(paces, now)
             data = {"saved": now, "paces": {name: attrs.asdict(pace) for name, pace in paces.items()}}
             # A disk that is full leaves a file that cannot be read, which is as good as none.
@@ -236,7 +236,7 @@ async def _shared(change: Callable[[dict[str, Pace], float], T], otherwise: T) -
     return otherwise
 
 
-def _load(text: bytes, now: float) -> dict[str, Pace]:
+def load_paces(text: bytes, now: float) -> dict[str, Pace]:
     """Return the paces in *text*; none if they are impossible, or from a time that is still to come."""
     try:
         data = json.loads(text or b"{}")

@@ -121,7 +121,13 @@ def test_a_rehearsal_has_no_part_in_it(state: Path) -> None:
 
 
 def _limited(**changes: Any) -> dict[str, Any]:
-    pace = {"rate": 0.1, "since": time.time(), "next": time.time() + 3600, "turns": {}, "started": []}
+    pace: dict[str, Any] = {
+        "rate": 0.1,
+        "since": time.time(),
+        "next": time.time() + 3600,
+        "turns": {},
+        "started": [],
+    }
     return {"saved": time.time(), "paces": {"claude ": {**pace, **changes}}}
 
 
@@ -148,7 +154,7 @@ BAD: dict[str, Callable[[Path], object]] = {
     "pipe": lambda path: os.mkfifo(path),
     "link": lambda path: path.symlink_to("/dev/zero"),
     "folder": lambda path: path.mkdir(),
-    "read-only": lambda path: (path.parent.chmod(0o500), path.parent.rmdir(), path.parent.write_text("")),
+    "no folder": lambda path: path.parent.rename(path.parent.with_name("moved")).with_name("state").touch(),
 }
 
 
@@ -184,7 +190,7 @@ def test_no_content_of_the_file_raises_or_lets_a_call_wait_for_long(pace: Any, o
         other,
         {"saved": other, "paces": {"a": {}}},
     ):
-        for found in governor._load(json.dumps(data).encode(), now).values():
+        for found in governor.load_paces(json.dumps(data).encode(), now).values():
             settings = GovernorSettings()
             turns = [found.turn(str(number), now, settings) for number in range(3)]
             assert all(now <= turn <= now + LONGEST + 60 for turn in turns)
