@@ -56,11 +56,12 @@ def command(ctx: click.Context, phase: str | None, mermaid: bool, as_json: bool)
     options = global_options_of(ctx)
     if mermaid and as_json:
         raise click.UsageError("--mermaid and --json exclude each other", ctx)
+    # Before the files: a plan that is done by the time that they are read has its SUMMARY then.
+    project = load(options)
     found = survey(planned_root(options))
     numbers = [phase] if phase else [one.number for one in found.phases()]
     views = [found.view(number) for number in numbers]
     warn(flaws(views))
-    project = load(options)
     graph = plan_graph(views, project.state, is_running=project.holder is not None)
     if as_json:
         print_json(GRAPH.dump(graph))

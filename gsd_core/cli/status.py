@@ -183,7 +183,7 @@ def _run_lines(status: Status, options: GlobalOptions) -> Iterator[str | Text]:
 def _question_lines(status: Status, options: GlobalOptions) -> Iterator[str]:
     for asked in status.questions:
         text = first_line(asked.question.text, 120)
-        yield f"? {asked.step}: {text}" if asked.step else f"? {text}"
+        yield f"? {text}" if asked.step in text else f"? {asked.step}: {text}"
         if text.endswith("…"):
             yield f"  read all of it with: {base_command(options)} questions"
         if asked.question.id in status.pending_answers:

@@ -291,7 +291,7 @@ def _commit_link(sha: str, shown: set[str]) -> Html:
 def _phases(report: Report) -> list[Html]:
     cards: list[Html] = []
     graph = plan_graph(report.planning.phases, report.state, is_running=report.status == "running")
-    states = {node.id: node.state for node in graph.nodes}
+    states: Mapping[str, NodeState] = {node.id: node.state for node in graph.nodes}
     for row in phase_rows(report.state):
         steps = [step for step in report.summary.steps if step.phase == row.number]
         sign, color = _STATUS.get(row.status, ("·", "quiet"))

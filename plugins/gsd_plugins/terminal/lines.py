@@ -165,8 +165,10 @@ def _error_lines(what: str, error: Data, level: Level, style: str) -> list[Line]
 
 
 def _question_lines(question: Data, step: str, command: str) -> list[Line]:
+    text = str(question["text"])
     # Several steps may be in progress, and each of them may ask.
-    text = f"{step}: {question['text']}" if step else str(question["text"])
+    if step not in text:
+        text = f"{step}: {text}"
     lines = [Line("question", text, Level.QUIET, "bold")]
     options: Iterable[Data] = question.get("options") or ()
     for number, data in enumerate(options, 1):

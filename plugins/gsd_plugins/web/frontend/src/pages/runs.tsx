@@ -179,8 +179,8 @@ function RunRow({ session }: { session: Session }): ReactElement {
         </span>
         <span className="run-what">
           {session.problem && <span className="tone-bad">cannot be read: {session.problem}</span>}
+          {!reason && asked && working.length > 0 && <span className="muted">{working.length} at work · </span>}
           {session.problem ? null : reason || (asked && oneLine(asked.text, asked.header)) || steps.map((step) => stepWords(step.id)).join(", ") || <code>{commandOf(session)}</code>}
-          {!reason && asked && working.length > 0 && <span className="muted"> · {count(working.length, "other plan")} at work</span>}
         </span>
         <span className="run-progress">
           <Progress summary={summary} />
