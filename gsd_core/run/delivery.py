@@ -6,7 +6,7 @@ The core does this itself and not a detector: it needs git, and no plugin may be
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePath, PurePosixPath
 
 from attrs import evolve
@@ -86,13 +86,16 @@ def nested_projects(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(str(folder) for folder in folders if (root / folder / ".planning").is_dir()))
 
 
-async def find_undelivered(git: Git, phase: PhaseView) -> tuple[Gap, ...]:
+async def find_undelivered(git: Git, phase: PhaseView, elsewhere: Collection[str] = ()) -> tuple[Gap, ...]:
     """Return a gap for each file that an executed plan lists and that is not in the last commit as it is.
 
     A listed file that does not exist, on disk or in the commit, is not a gap here: a plan may name a file
     that turned out not to be needed. If it must exist, an artifact says so, and a detector checks that.
+    The plans *elsewhere* were executed in other work trees: what differs here from their commits is a
+    person's, and no agent could commit it from there.
     """
-    plans = {path: plan.id for plan in phase.plans if plan.summary for path in promised(plan)}
+    done = [plan for plan in phase.plans if plan.summary and plan.id not in elsewhere]
+    plans = {path: plan.id for plan in done for path in promised(plan)}
     if not plans:
         return ()
     return tuple(

@@ -156,6 +156,8 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
         hint = f"see `git status`, and what was changed in {kept}; put the project in order, then resume"
         raise Permanent(f"{_described(changes.differences)}. Not undone: {'; '.join(problems)}", hint=hint)
     if all(difference.mild for difference in changes.differences):
+        what = one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH)
+        log.warning("undone while an agent or a check worked: %s (kept in %s)", what, kept or "no ref")
         return (_as_complaint(changes.differences),)
     raise _interference(run, changes.differences, kept)
 

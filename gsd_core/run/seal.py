@@ -28,7 +28,7 @@ from gsd_core.files import DRAFT, FileRefused, read_below, write_below
 from gsd_core.git import refs as git_refs
 from gsd_core.git.command import Command, GitError, GitUnavailable
 from gsd_core.git.refs import BRANCHES, IN_PROGRESS, STASH, TAGS, Places, Refs
-from gsd_core.git.repository import data_directory, prefix
+from gsd_core.git.repository import common_dir, data_directory, git_dir, prefix
 from gsd_core.model.counts import counted
 from gsd_core.processes import works_in
 
@@ -183,6 +183,8 @@ class Sealer:
             seal = attrs.evolve(seal, refs=now)
         head, listed = self._head(seal.refs, now, known, owned=owned)
         changed, more = self._refs(seal, now, owned=owned)
+        if STASH not in changed and self._is_apart(seal.refs):
+            files = tuple(path for path in files if not path.endswith(STASH_LOG))
         moved = (now.branch, now.head) != (seal.refs.branch, head)
         hidden = self._hidden_paths(places) - set(seal.hidden)
         operations = _operations(places) - set(seal.operations)
@@ -343,6 +345,18 @@ class Sealer:
         dropped_to = any(stash.encode() in (self._kept(mark) or b"") for mark in marks)
         return "" if dropped_to or stash == seal.refs.refs.get(STASH, "") else stash
 
+    def _is_apart(self, was: Refs) -> bool:
+        """Whether this is a plan's own work tree, where new refs may be a person's or another plan's.
+
+        If each undid what appears there, it would undo what people do in the project and what others undo.
+        """
+        return not was.branch and git_dir(self.git) != common_dir(self.git)
+
+    def _was_stashed_here(self, now: Refs) -> bool:
+        """Whether the last stash is from a HEAD that is on no branch, as this one."""
+        subject = self.git("log", "-1", "--format=%s", now.refs[STASH]) if STASH in now.refs else ""
+        return "on (no branch)" in subject
+
     def _refs(self, seal: Seal, now: Refs, *, owned: bool) -> tuple[tuple[str, ...], list[Difference]]:
         """Return the refs other than HEAD's branch that changed, and what happened to them."""
         was = seal.refs
@@ -354,7 +368,7 @@ class Sealer:
         if not differ:
             return (), []
         elsewhere = git_refs.branches_elsewhere(self.git)
-        fetched = was.remotes != now.remotes
+        fetched, is_apart = was.remotes != now.remotes, self._is_apart(was)
         names: list[str] = []
         found: list[Difference] = []
         for name in differ:
@@ -362,7 +376,9 @@ class Sealer:
             # The branches of other worktrees are not protected here, and a fetch brings tags.
             if name in elsewhere or (is_new and fetched and name.startswith(TAGS)):
                 continue
-            if owned and is_new and name.startswith((BRANCHES, TAGS)):
+            if (owned or is_apart) and is_new and name.startswith((BRANCHES, TAGS)):
+                continue
+            if is_apart and name == STASH and not self._was_stashed_here(now):
                 continue
             names.append(name)
             happened = "created" if is_new else "moved" if name in now.refs else "deleted"

@@ -22,6 +22,7 @@ from gsd_core.git.history import existing_commits
 from gsd_core.git.ignored import ignored_paths
 from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
+from gsd_core.machine.facts import AttemptStarted
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.counts import some_of
@@ -90,7 +91,9 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     # After the checks, because they may change files.
     phase = await with_history(git, phase)
     found = await find_gaps(run.hooks, run.limits.detector, phase)
-    report = await _with_own_gaps(git, found, phase, step.planning.requirements, checks)
+    trees = {fact.data.plan: fact.data.tree for fact in run.facts(AttemptStarted)}
+    elsewhere = [plan for plan, tree in trees.items() if tree]
+    report = await _with_own_gaps(git, found, phase, step.planning.requirements, checks, elsewhere)
     return evolve(step, phase=phase, report=report)
 
 
@@ -153,7 +156,12 @@ async def examine(
 
 
 async def _with_own_gaps(
-    git: Git, found: GapReport, phase: PhaseView, requirements: Sequence[Requirement], checks: PlanChecks
+    git: Git,
+    found: GapReport,
+    phase: PhaseView,
+    requirements: Sequence[Requirement],
+    checks: PlanChecks,
+    elsewhere: Collection[str] = (),
 ) -> GapReport:
     """Add what the core itself knows; its gaps replace a detector's about the same thing, and name it too.
 
@@ -164,7 +172,7 @@ async def _with_own_gaps(
     about_checks = [judge_check(check) for check in phase.checks]
     own = [*unserved_requirements(phase, requirements), *uncovered_decisions(phase), *checks.gaps]
     if phase.history is not None:
-        own += await find_undelivered(git, phase)
+        own += await find_undelivered(git, phase, elsewhere)
     more = [*(item for item in about_checks if isinstance(item, Gap)), *found.gaps]
     also = {gap.key: [one.found_by for one in more if one.key == gap.key] for gap in own}
     named = (evolve(gap, found_by=", ".join(dict.fromkeys([gap.found_by, *also[gap.key]]))) for gap in own)

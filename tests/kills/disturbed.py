@@ -153,6 +153,7 @@ class Person:
     def lost(self, said: str) -> Iterator[str]:
         """Yield what they wrote that is in no file, no commit, no stash, and no ref that was *said*."""
         refs = self.git("for-each-ref", "--format=%(refname)").splitlines()
+        refs += self.git("stash", "list", "--format=%H").splitlines()
         for mark, where in self.marks.items():
             files = subprocess.run(
                 ["grep", "-rqF", mark, ".", "--exclude-dir=.git"], cwd=self.root, check=False
@@ -171,7 +172,7 @@ class Person:
         return ran.stdout if ran.returncode == 0 else ""
 
     def _has(self, ref: str, mark: str) -> bool:
-        # Once for each commit that changes it: the mark may have been removed later, which is no loss.
+        # In any commit: the mark may have been removed later, which is no loss.
         return bool(self.git("log", "-1", "--format=%H", "-m", f"-S{mark}", ref))
 
     def _ok(self, *arguments: str) -> bool:

@@ -196,6 +196,33 @@ def test_a_check_that_fails_only_with_both_is_resolved_in_the_plans_own_work_tre
     assert h.git(root, "branch", "--format=%(refname:short)").split() == ["main", "mine-1", "mine-2"]
 
 
+def test_what_a_person_does_while_plans_are_executed_stays_and_costs_nothing(root: Path) -> None:
+    """Without a sandbox, nobody knows who made a branch or a stash; here each plan has a guard of its own."""
+
+    async def beside(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor" and task.step.endswith("01-03"):
+            await asyncio.sleep(1)
+            (root / "README.md").write_text("# Mine\n")
+            h.git(root, "stash", "push", "-q")
+            h.git(root, "branch", "mine")
+            guests = root / "greeter" / "guests.py"
+            guests.write_text(f"{guests.read_text()}# mine\n")
+        elif task.role == "executor" and not task.step.endswith(("01-01", "01-06")):
+            await asyncio.sleep(3)
+        return None
+
+    agent = h.Watched(h.one_phase(wide=True), beside)
+    end = h.do(request(root, agent, max_parallel=4))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert h.facts(root, "guard.found", "attempt.failed") == []
+    assert h.git(root, "branch", "--list", "mine") != ""
+    assert "# Mine" in h.git(root, "stash", "show", "-p")
+    # Their edit is theirs: no gap that an agent would have to close from where it cannot.
+    assert h.git(root, "status", "--porcelain") == " M greeter/guests.py\n"
+    assert not [one for one in h.facts(root, "step.completed") if one.step == "1/plan/r1"]
+
+
 def test_work_that_cannot_be_merged_twice_is_a_question_that_says_where_it_is(root: Path) -> None:
     async def beside(task: AgentTask, _: AgentHost) -> AgentResult | None:
         if task.role == "executor":
