@@ -233,7 +233,7 @@ def test_two_people_each_complete_a_phase(tmp_path: Path) -> None:
     for one, other in (people, people[::-1]):
         merged = Project(tmp_path / f"{one.base.name}-merged", environment=project.environment)
         shutil.copytree(one.base, merged.base)
-        done = subprocess.run(
+        pulled = subprocess.run(
             ["git", "pull", "-q", "--no-rebase", "--no-edit", str(other.root), "main"],
             cwd=merged.root,
             env=merged.environ({"PATH": os.environ["PATH"]}),
@@ -242,7 +242,7 @@ def test_two_people_each_complete_a_phase(tmp_path: Path) -> None:
             check=False,
         )
         unmerged = git(merged.root, "diff", "--name-only", "--diff-filter=U").split()
-        assert not [name for name in unmerged if name.startswith(".planning/")], done.stdout
+        assert not [name for name in unmerged if name.startswith(".planning/")], pulled.stdout
         planning = merged.root / ".planning"
         texts.append({name: (planning / name).read_text() for name in PATHS if (planning / name).exists()})
         for phase in merged.json("progress")["phases"]:
