@@ -54,7 +54,7 @@ def test_an_answer_from_elsewhere_continues_a_session_that_nobody_could_answer(t
     assert (waiting.state, waiting.slot, waiting.exit) == ("waiting_checkpoint", 0, None)
     assert waiting.checkpoint
     listed = gsd("ps")
-    assert f"{session} asks: " in listed
+    assert f"{session} 1/execute/01-01 asks: " in listed
     assert f"{session} waits for an answer: gsd -C" in listed
     # Others of the project need not wait for it.
     assert until(another("status"), ended).state == "completed"
