@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import attrs
 
+from gsd_core.errors import JournalError
 from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
 from gsd_core.machine.facts import RunOpened
@@ -26,7 +28,7 @@ from gsd_core.views.next import Added, added_by, describe_due, state_when_resume
 from gsd_core.views.sentences import describe_work, what_follows
 from gsd_core.views.summary import StepDone, summarize
 
-from .output import print_line
+from .output import print_line, warn
 from .project import open_journal
 
 MAX_SENTENCE = 400
@@ -92,16 +94,23 @@ def _forecast_json(request: RunRequest, state: State, planning: Planning) -> dic
     """Return the forecast from the finished steps of all runs of the project with the same agents."""
     settings = request.settings.of(RunSettings)
     steps: list[StepDone] = []
-    # A journal that is not trusted is none.
-    if request.last_run:
-        with open_journal(request.root) as journal:
-            for run in [record.run for record in journal.events(kinds=["run.started"])]:
-                agents = [fact.data.agent for fact in journal.facts(RunOpened, run=run)]
-                if agents and agents[-1] == settings.agent:
-                    steps += summarize(journal.events(run=run, facts_only=True)).steps
+    try:
+        # A journal that is not trusted is none.
+        steps = [*_finished_steps(request.root, settings.agent)] if request.last_run else []
+    except JournalError as error:
+        warn([f"a forecast needs the whole journal: {error}"])
     slots = capacity_of(settings, planning.config)
     found = forecast(state, planning.phases, steps, slots=slots)
     return {**FORECAST.dump(found), "words": [*forecast_lines(found)]}
+
+
+def _finished_steps(root: Path, agents: Sequence[str]) -> Iterator[StepDone]:
+    """Yield the steps of all runs of these *agents*."""
+    with open_journal(root) as journal:
+        for run in [record.run for record in journal.events(kinds=["run.started"])]:
+            used = [fact.data.agent for fact in journal.facts(RunOpened, run=run)]
+            if used and used[-1] == agents:
+                yield from summarize(journal.events(run=run, facts_only=True)).steps
 
 
 def _due_json(work: Due, added: Added) -> dict[str, str | None]:

@@ -158,6 +158,7 @@ def _interval(draws: Sequence[float]) -> Interval:
 
 def forecast(state: State, phases: Sequence[PhaseView], steps: Sequence[StepDone], *, slots: int) -> Forecast:
     """Return the forecast for those *phases* of a project in *state* that are left; *steps* are its steps."""
+    steps = [step for step in steps if step.phase]
     past = _past(steps, phases)
     views = {phase.number: phase for phase in phases}
     left: dict[str, _Left] = {}

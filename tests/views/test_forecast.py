@@ -124,6 +124,16 @@ def test_the_interval_is_the_middle_of_what_steps_took() -> None:
     assert found.seconds.low < found.seconds.median < found.seconds.high
 
 
+def test_steps_outside_of_phases_and_with_impossible_names_do_not_count() -> None:
+    facts = lived(2)
+    facts.step("init", 1000)
+    strange = attrs.evolve(steps_of(facts)[0], id="../x")
+    phases = [*finished(2), phase("3")]
+    found = forecast(state_of(phases), phases, [*steps_of(facts), strange], slots=1)
+
+    assert found.seconds == Interval(low=48, median=48, high=48)
+
+
 def test_gap_rounds_of_the_past_are_drawn_by_phase() -> None:
     facts = lived(2)
     for number in "12":
