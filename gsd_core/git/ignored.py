@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from attrs import field, frozen
+from attrs import frozen
 
 from gsd_core.files import read_below, write_below
 
@@ -59,7 +59,9 @@ def bring_ignored(git: Command, tree: Path) -> None:
     *tree* changes nothing there, and a package that is installed from the project's own files is read from
     *tree*. What exists already stays. Raises ``GitError`` and ``OSError``.
     """
-    to = _Tree(git.root.resolve(), tree.resolve())
+    source = git.root.resolve()
+    paths = re.compile(re.escape(os.fsencode(source)) + rb"(?![\w.-])")
+    to = _Tree(source, tree.resolve(), paths)
     for path in ignored_paths(git):
         pure = PurePosixPath(path)
         if pure.name == ".gitignore":  # venv and uv make folders that ignore themselves
@@ -90,11 +92,7 @@ class _Tree:
 
     source: Path
     target: Path
-    paths: re.Pattern[bytes] = field(init=False)
-
-    @paths.default
-    def _find(self) -> re.Pattern[bytes]:
-        return re.compile(re.escape(os.fsencode(self.source)) + rb"(?![\w.-])")
+    paths: re.Pattern[bytes]
 
     def bring_folder(self, path: str, inner: re.Pattern[str]) -> None:
         """Make the folder at *path* anew, and the folders in it whose names match *inner*."""

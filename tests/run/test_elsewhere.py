@@ -258,7 +258,7 @@ def test_a_person_who_changed_the_same_lines_gets_the_work_merged_by_one_more_ta
 
 def manifest(**dependencies: str) -> str:
     """Return a package.json in which two of the sections can be changed without a conflict."""
-    sections = {
+    sections: dict[str, Any] = {
         "dependencies": {},
         "name": "shop",
         "version": "1.0.0",
