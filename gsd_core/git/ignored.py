@@ -14,6 +14,7 @@ from attrs import frozen
 from gsd_core.files import read_below, write_below
 
 from .command import Command
+from .refs import places
 from .repository import ignoring_rules, prefix
 
 DEPENDENCIES = frozenset(
@@ -52,7 +53,7 @@ def ignored_paths(git: Command) -> Iterator[str]:
 
 
 def bring_ignored(git: Command, tree: Path) -> None:
-    """Bring dependencies, local settings and what ``.worktreeinclude`` names to *tree*.
+    """Bring dependencies, local settings, git's hooks and what ``.worktreeinclude`` names to *tree*.
 
     *git* is that of another tree of the repository, at its top. Files are copied, large ones linked. A
     folder of dependencies is made anew, and has links to the packages in the other one: what is installed in
@@ -71,6 +72,10 @@ def bring_ignored(git: Command, tree: Path) -> None:
             to.bring_folder(str(pure), _inner(folder))
         elif LOCAL_SETTINGS.fullmatch(pure.name):
             to.bring_file(path)
+    hooks = places(git).hooks
+    if hooks.is_relative_to(git.root) and hooks.is_dir() and ".git" not in hooks.relative_to(git.root).parts:
+        # husky and others keep them in a folder that git ignores.
+        to.bring_folder(str(hooks.relative_to(git.root)), re.compile(".*"))
     if (git.root / INCLUDED).is_file():
         patterns = ("--others", "--ignored", f"--exclude-from={INCLUDED}", "-z")
         paths = [path for path in git("ls-files", *patterns).split("\0") if path]

@@ -185,12 +185,9 @@ def test_a_process_that_keeps_the_lock_holds_up_a_call_for_a_moment_only(state: 
 )
 def test_no_content_of_the_file_raises_or_lets_a_call_wait_for_long(pace: Any, other: Any) -> None:
     now = 1e9
-    files: list[Any] = [
-        {"saved": now, "paces": {"a": pace, "b": other}},
-        other,
-        {"saved": other, "paces": {"a": {}}},
-    ]
-    for data in files:
+    contents: list[Any] = [other, {"saved": now, "paces": {"a": pace, "b": other}}]
+    contents.append({"saved": other, "paces": {"a": {}}})
+    for data in contents:
         for found in governor.load_paces(json.dumps(data).encode(), now).values():
             settings = GovernorSettings()
             turns = [found.turn(str(number), now, settings) for number in range(3)]
