@@ -78,8 +78,8 @@ def bring_ignored(git: Command, tree: Path) -> None:
         to.bring_folder(str(hooks.relative_to(git.root)), re.compile(".*"))
     if (git.root / INCLUDED).is_file():
         patterns = ("--others", "--ignored", f"--exclude-from={INCLUDED}", "-z")
-        paths = [path for path in git("ls-files", *patterns).split("\0") if path]
-        for path in ignoring_rules(git, paths):
+        listed = [path for path in git("ls-files", *patterns).split("\0") if path]
+        for path in ignoring_rules(git, listed):
             to.bring_file(path)
 
 

@@ -138,7 +138,8 @@ class Situation:
     @cached_property
     def live(self) -> Sequence[str]:
         """The steps with an agent at work, or one that waits for an answer."""
-        return [str(one.id) for one in active_steps(self.state) if self.works and one.status == "running"]
+        active = [str(one.id) for one in active_steps(self.state)] if self.works else []
+        return [step for step in active if self.state.steps[step].status == "running"]
 
     @cached_property
     def running(self) -> Sequence[str]:

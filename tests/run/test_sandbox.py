@@ -225,9 +225,13 @@ def hook(root: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
-def run_confined(root: Path, **more: Any) -> Any:
-    """Run one phase with the fake agent, in the real sandbox; return its end."""
+def run_confined(root: Path, *, elsewhere: bool = False, **more: Any) -> Any:
+    """Run one phase with the fake agent, in the real sandbox; return its end.
+
+    Plans are executed in the project's own folder, or *elsewhere*, in work trees.
+    """
     require_sandbox()
+    more = {"run": {} if elsewhere else {"workspace": ["inplace"]}, **more}
     agent = more.pop("agent", None) or h.one_phase()
     shutil.rmtree(root / ".planning")
     h.git(root, "-c", "core.hooksPath=/dev/null", "commit", "-qam", "no plan")
@@ -285,7 +289,10 @@ exit 1
 
 
 @pytest.mark.slow
-def test_a_hook_refuses_whatever_an_agent_left_in_its_home_and_the_agent_is_told(root: Path) -> None:
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_hook_refuses_whatever_an_agent_left_in_its_home_and_the_agent_is_told(
+    root: Path, elsewhere: bool
+) -> None:
     """With the real husky, which runs a file in the home before each hook: it could skip all of them."""
     husky = Path(os.environ.get("GSD_PEER_DIR", "/nowhere"), "tools", "node_modules", "husky")
     if not husky.is_dir():
@@ -308,11 +315,13 @@ def test_a_hook_refuses_whatever_an_agent_left_in_its_home_and_the_agent_is_told
             planted.append(await process.wait())
         return None
 
-    end = run_confined(root, agent=h.Watched(h.one_phase(), before))
+    end = run_confined(root, agent=h.Watched(h.one_phase(), before), elsewhere=elsewhere)
 
     assert (end.exit, planted) == (1, [0]), end
     assert "style is wrong" in end.reason
-    assert {*(root / "seen").read_text().split()} == {"ran"}
+    *_, tree = [Path(line.split()[0]) for line in h.git(root, "worktree", "list").splitlines()]
+    assert (tree != root) == elsewhere
+    assert {*(tree / "seen").read_text().split()} == {"ran"}
 
 
 @pytest.mark.slow
