@@ -391,6 +391,28 @@ def test_an_agent_that_is_not_confined_is_guarded_in_a_confined_run(root: Path) 
 
 
 @pytest.mark.slow
+def test_what_an_agent_ticks_in_the_project_from_a_work_tree_is_verified_all_the_same(root: Path) -> None:
+    forged: list[str] = []
+
+    async def before(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "executor" and not forged:
+            forged.append("")
+            roadmap = root / ".planning" / "ROADMAP.md"
+            roadmap.write_text(roadmap.read_text().replace("- [ ] **Phase", "- [x] **Phase"))
+            [folder] = (root / ".planning" / "phases").glob("01-*")
+            (folder / "01-VERIFICATION.md").write_text("---\nstatus: passed\n---\n")
+        return None
+
+    agent = h.Watched(h.one_phase(), before)
+    end = run_confined(root, agent=agent, elsewhere=True)
+
+    assert (end.outcome, end.exit) == ("done", 0), end
+    assert len(agent.of("verifier")) == 1
+    [verification] = (root / ".planning" / "phases").glob("01-*/01-VERIFICATION.md")
+    assert "truths" in verification.read_text().lower()
+
+
+@pytest.mark.slow
 def test_uses_of_an_agent_count_as_confined_once_its_processes_are(root: Path) -> None:
     seen: list[bool] = []
 
