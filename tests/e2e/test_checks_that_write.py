@@ -36,7 +36,8 @@ def test_settings_and_hooks_that_a_check_creates_are_taken_away_and_named(
     script.chmod(0o755)
     project.environment = {**no_problems(), "GSD_SANDBOX": sandbox}
 
-    done = project.gsd("run", EXAMPLE, *FAKE, "--yes", PATH=f"{script.parent}:{os.environ['PATH']}")
+    path = f"{script.parent}:{os.environ['PATH']}"
+    done = project.gsd("run", EXAMPLE, *FAKE, "--yes", "--workspace", "inplace", PATH=path)
 
     assert done.exit == 1, done.err
     for name in CREATED:
