@@ -49,6 +49,7 @@ def clones(base: Path) -> tuple[Path, Path, Path]:
     return origin, found[0], found[1]
 
 
+@pytest.mark.slow
 def test_it_is_set_up_and_removed_in_one_clone(forks: Forks, tmp_path: Path) -> None:
     root = repository(tmp_path / "repository") / "a b[1]"
     write(root, ROADMAP)

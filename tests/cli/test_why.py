@@ -117,6 +117,7 @@ def test_a_run_that_ended_says_why_and_how_to_continue(planned: Bench) -> None:
     assert "budget: $5 is spent" in call("why", "-C", planned.root).stdout
 
 
+@pytest.mark.slow
 def test_what_a_start_would_refuse_is_named_as_the_start_does(planned: Bench) -> None:
     (planned.root / ".planning" / "ROADMAP.md").write_text(FILES["ROADMAP.md"] + "\n")
     (planned.root / "gsd.toml").write_text('[run]\nsandbox = "off"\n')

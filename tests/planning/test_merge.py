@@ -432,6 +432,7 @@ def test_what_one_side_changed_alone_is_in_the_result_byte_for_byte(made: tuple[
     assert merged(name, base, changed, f"{base}{end}The end.{end}") == (f"{changed}{end}The end.{end}", False)
 
 
+@pytest.mark.slow
 @settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None, max_examples=15
 )

@@ -194,6 +194,7 @@ def test_no_content_of_the_file_raises_or_lets_a_call_wait_for_long(pace: Any, o
             assert all(now <= turn <= now + LONGEST + 60 for turn in turns)
 
 
+@pytest.mark.slow
 def test_many_agents_use_nine_tenths_of_a_rate_that_changes() -> None:
     """A day of 24 agents, in simulated time."""
     settings, pace = GovernorSettings(), Pace()

@@ -371,6 +371,7 @@ def test_without_a_repository_the_checks_run_in_the_folder_and_a_note_says_so(tm
     assert "not in a clean checkout" in found.note
 
 
+@pytest.mark.slow
 def test_submodules_are_filled_from_the_project_and_without_the_network(root: Path, tmp_path: Path) -> None:
     inner, library = h.repository(tmp_path / "inner"), h.repository(tmp_path / "library")
     write(inner, "deep.txt", "deep\n")
