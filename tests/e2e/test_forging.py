@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -47,9 +48,10 @@ GSD-Task: 01-01/2"
 """
 
 
-def arguments(project: Project) -> tuple[str, ...]:
+def arguments(project: Project, workspace: str = "inplace") -> tuple[str, ...]:
     loaded = plugin(project, AGENT.format(base=str(project.base)))
-    return (*loaded, "-p", "gsd_plugins.rehearsal.fake", "--agent", "own", "--yes")
+    chosen = ("--agent", "own", "--workspace", workspace)
+    return (*loaded, "-p", "gsd_plugins.rehearsal.fake", *chosen, "--yes")
 
 
 def forge(project: Project, *files: str) -> None:
@@ -143,6 +145,27 @@ def test_what_was_forged_before_a_kill_is_undone_by_the_next_start(project: Proj
     [found] = project.facts("guard.found")
     assert any("ROADMAP.md" in what for what in found.data["what"])
     assert [task for _, task in trailed(project.root) if task] == ["01-01/1", "01-01/2"]
+    assert "not verified" not in resumed.err
+
+
+@pytest.mark.slow
+def test_what_was_forged_in_a_work_tree_before_a_kill_is_undone_there(project: Project) -> None:
+    project.create()
+    project.environment |= no_problems()
+    forge(project, "kill")
+    options = arguments(project, "worktree")
+
+    killed = project.gsd("run", EXAMPLE, *options)
+    [_, tree] = [line.split()[0] for line in git(project.root, "worktree", "list").splitlines()]
+    forged = git(Path(tree), "log", "--format=%s")
+    resumed = project.gsd("resume", *options)
+
+    assert killed.exit == -9
+    assert "all of it" in forged
+    assert resumed.exit == 0, resumed.err
+    assert "all of it" not in git(project.root, "log", "--format=%s")
+    assert [task for _, task in trailed(project.root) if task] == ["01-01/1", "01-01/2"]
+    assert not Path(tree).exists()
     assert "not verified" not in resumed.err
 
 
