@@ -229,11 +229,20 @@ async def _generated(
 
 
 async def _check(run: Run, step: str, ours: str, theirs: str, merged: str) -> None:
-    """Run the checks of the phase's executed plans, and of the step's own, on the tree of *merged*."""
+    """Run the checks of the phase's executed plans, and of the step's own tasks, on the tree of *merged*.
+
+    Tasks that are not committed yet have nothing to check: the next attempt may work in another tree.
+    """
     found = StepId.parse(step)
     phase = run.planning.phase(found.phase)
     plans = [plan for plan in (phase.plans if phase else ()) if plan.summary or plan.id == found.detail]
-    tasks = [task for plan in plans for task in plan.tasks if task.cycle not in ("red", "refactor")]
+    committed = {fact.data.task for fact in run.facts(facts.TaskCommitted, step=step)}
+    tasks = [
+        task
+        for plan in plans
+        for task in plan.tasks
+        if task.cycle not in ("red", "refactor") and (plan.summary or f"{plan.id}/{task.number}" in committed)
+    ]
     commands = dict.fromkeys(task.check for task in tasks if task.check)
     gate, attempt = StepGate(run, step), run.step(step).attempt
     async with guarded_commands(run, run.tree, step, attempt), checkout_of(run.git, merged) as clean:
