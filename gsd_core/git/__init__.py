@@ -147,7 +147,7 @@ class Git:
     in_the_way = _in_thread(refs.in_the_way)
     merge = _in_thread(merges.merge)
     changed_by_both = _in_thread(merges.changed_by_both)
-    store = _in_thread(merges.store)
+    store = _in_thread(repository.store)
     show_merged = _in_thread(merges.show_merged)
     with_conflict_markers = _in_thread(merges.with_conflict_markers)
     as_merge = _in_thread(merges.as_merge)

@@ -18,8 +18,8 @@ from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT, RUN
 from .layout import read_bytes
-from .recovery import AUTHOR, commit_ref
-from .repository import changed, one_writer, top
+from .recovery import commit_ref, commit_tree
+from .repository import changed, one_writer, store, top, unmerged
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -242,16 +242,11 @@ def save(git: Command, name: str, contents: Mapping[str, bytes], tips: Iterable[
     with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
         environment = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         for path, content in contents.items():
-            file = Path(folder) / "content"
-            file.write_bytes(content)
-            sha = git("hash-object", "-w", "--no-filters", str(file))
-            entry = f"100644,{sha},{_storable(path)}"
+            entry = f"100644,{store(git, content)},{_storable(path)}"
             git("update-index", "--add", "--cacheinfo", entry, environment=environment)
         tree = git("write-tree", environment=environment) if contents else git("mktree")
-    options = [option for parent in dict.fromkeys(parents) for option in ("-p", parent)]
-    text = f"changed while an agent worked: {name}\n"
-    commit = git("commit-tree", "--no-gpg-sign", *options, tree, stdin=text, environment=AUTHOR)
-    return commit_ref(git, name, commit)
+    subject = f"changed while an agent worked: {name}"
+    return commit_ref(git, name, commit_tree(git, tree, dict.fromkeys(parents), subject))
 
 
 def _storable(path: str) -> str:
@@ -315,10 +310,7 @@ def end_operations(git: Command, own: Path, names: Collection[str]) -> None:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     for path in (*own.glob("BISECT_*"), own / "MERGE_MODE", own / "MERGE_MSG", own / "AUTO_MERGE"):
         path.unlink(missing_ok=True)
-    unmerged = {
-        line.split("\t", 1)[1] for line in git("ls-files", "-z", "--unmerged").split("\0") if "\t" in line
-    }
-    unstage(git, unmerged)
+    unstage(git, unmerged(git))
 
 
 def unstage(git: Command, paths: Collection[str]) -> None:

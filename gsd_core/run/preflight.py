@@ -32,6 +32,7 @@ from gsd_core.journal.store import Journal
 from gsd_core.machine.due import is_initializing, starts_milestone
 from gsd_core.machine.facts import AgentOpened, StepReturned
 from gsd_core.machine.state import State
+from gsd_core.model.counts import some_of
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea, StepResult
 from gsd_core.planning.config import CONFIG, read_config
@@ -169,7 +170,7 @@ async def check_project(request: RunRequest, git: Git, journal: Journal, last: L
         planned = any(path.startswith(".planning/") for path in dirty)
         then = "; those in .planning/ are committed with the next step" if planned else ""
         raise ProjectError(
-            f"uncommitted changes to tracked files: {_listed(dirty)}",
+            f"uncommitted changes to tracked files: {some_of(dirty)}",
             hint=f"commit or stash them, or use --allow-dirty to leave them out of every commit{then}",
         )
 
@@ -210,7 +211,7 @@ async def _check_operation(git: Git) -> None:
         raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
     if conflicts := [entry.path for entry in await git.entries() if entry.unmerged]:
         raise ProjectError(
-            f"files with merge conflicts: {_listed(conflicts)}", hint="resolve them, git add them, and commit"
+            f"files with merge conflicts: {some_of(conflicts)}", hint="resolve them, git add them, and commit"
         )
 
 
@@ -262,14 +263,9 @@ async def _check_planning_files(git: Git, expected: Sequence[str]) -> None:
     paths = " ".join(shlex.quote(path) for path in missing)
     where = paths if len(missing) <= SHOWN_PATHS else ".planning"
     raise ProjectError(
-        f"planning files are committed, but missing: {_listed(missing)}",
+        f"planning files are committed, but missing: {some_of(missing)}",
         hint=f"git restore --staged --worktree {where}; or, to have it done again, commit the deletion",
     )
-
-
-def _listed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
-    return f"{', '.join(paths[:SHOWN_PATHS])}{more}"
 
 
 def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:

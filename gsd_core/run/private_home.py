@@ -200,7 +200,7 @@ def _furnish(home: Path) -> None:
             _link(home / name, real / name)
         for name in CONFIGURATION:
             _copy_configuration(real / name, home / name)
-    (home.parent / "passwd").write_text(_users(home), encoding="utf-8", errors="surrogateescape")
+    _write_users(home)
 
 
 def _make_folder(home: Path, name: str) -> None:
@@ -221,7 +221,7 @@ def empty_home(folder: Path) -> Path:
     folder = folder.resolve()
     home = folder / "home"
     home.mkdir(mode=0o700)
-    (folder / "passwd").write_text(_users(home), encoding="utf-8", errors="surrogateescape")
+    _write_users(home)
     return home
 
 
@@ -411,14 +411,14 @@ def _link(link: Path, target: Path) -> None:
             link.symlink_to(target.resolve())
 
 
-def _users(home: Path) -> str:
-    """Return an ``/etc/passwd`` with *home* as this user's home folder."""
-    own = os.getuid()
+def _write_users(home: Path) -> None:
+    """Write an ``/etc/passwd`` with *home* as this user's home folder, beside that."""
+    lines = [_user(home)]
     with suppress(OSError):
-        lines = Path("/etc/passwd").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        kept = [line for line in lines if line.split(":")[2:3] != [str(own)]]
-        return "".join(f"{line}\n" for line in [_user(home), *kept])
-    return f"{_user(home)}\n"
+        text = Path("/etc/passwd").read_text(encoding="utf-8", errors="surrogateescape")
+        lines += [line for line in text.splitlines() if line.split(":")[2:3] != [str(os.getuid())]]
+    text = "".join(f"{line}\n" for line in lines)
+    (home.parent / "passwd").write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def _user(home: Path) -> str:
