@@ -63,7 +63,9 @@ def save_recovery(git: Command, name: str, paths: Collection[str] | None = None)
         environment = {"GIT_INDEX_FILE": str(copy)}
         parents = [parent for parent in (head(git), _staged(git, name, environment)) if parent]
         add(git, changed, environment, ignored=paths is not None)
-        _add_conflicts(git, environment)
+        # Also those outside the project: git writes no tree while there are files with merge conflicts.
+        whole = evolve(git, root=top(git))
+        add(whole, unmerged(whole, environment), environment)
         tree = git("write-tree", environment=environment)
     return commit_ref(git, name, commit_tree(git, tree, parents, f"uncommitted work: {name}"))
 
@@ -92,12 +94,6 @@ def _staged(git: Command, name: str, environment: dict[str, str]) -> str:
     if tree == (git("rev-parse", f"{last}^{{tree}}") if last else ""):
         return ""
     return commit_tree(git, tree, [last] if last else [], f"staged work: {name}")
-
-
-def _add_conflicts(git: Command, environment: dict[str, str]) -> None:
-    """Add the files with merge conflicts outside the project: git writes no tree while there are any."""
-    whole = evolve(git, root=top(git))
-    add(whole, unmerged(whole, environment), environment)
 
 
 def commit_tree(git: Command, tree: str, parents: Iterable[str], subject: str) -> str:

@@ -16,7 +16,7 @@ import attrs
 
 from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
-from .history import MAX_ARGUMENTS, PROJECT, RUN
+from .history import MAX_ARGUMENTS, PROJECT
 from .layout import read_bytes
 from .recovery import commit_ref, commit_tree
 from .repository import changed, one_writer, store, top, unmerged
@@ -66,13 +66,12 @@ class Places:
 
 @attrs.frozen(kw_only=True)
 class NewCommit:
-    """A commit since another one: its id, its trailers ``GSD-Run`` and ``GSD-Project``, the paths it changed.
+    """A commit since another one: its id, its trailer ``GSD-Project``, the paths it changed.
 
     *paths* are relative to the top of the repository.
     """
 
     sha: str
-    run: str = ""
     project: str = ""
     paths: tuple[str, ...] = ()
 
@@ -125,30 +124,19 @@ def base_of(git: Command, commit: str, known: Iterable[str]) -> str:
 
 def commits_since(git: Command, older: str, newer: str) -> tuple[NewCommit, ...]:
     """Return the commits that *newer* reaches and *older* does not, newest first."""
-    form = (
-        "%x02%H%x01%(trailers:key={0},valueonly,separator=%x20)%x01"
-        "%(trailers:key={1},valueonly,separator=%x20)%x01"
-    )
+    form = f"%x02%H%x01%(trailers:key={PROJECT},valueonly,separator=%x20)%x01"
     out = git(
-        "log",
-        "--topo-order",
-        "--no-show-signature",
-        "--no-renames",
-        "-m",
-        "--name-only",
-        "-z",
-        f"--format={form.format(RUN, PROJECT)}",
-        newer,
-        *([f"^{older}"] if older else []),
+        *("log", "--topo-order", "--no-show-signature", "--no-renames", "-m", "--name-only", "-z"),
+        *(f"--format={form}", newer, *([f"^{older}"] if older else [])),
         environment=REAL_OBJECTS,
     )
     found: dict[str, NewCommit] = {}
     for part in out.split("\x02")[1:]:
-        sha, run, project, rest = part.split("\x01", 3)
+        sha, project, rest = part.split("\x01", 2)
         paths = tuple(path for path in rest.replace("\n", "\0").split("\0") if path)
         # With -m, a merge is listed once for each of its parents.
         earlier = found[sha].paths if sha in found else ()
-        found[sha] = NewCommit(sha=sha, run=run, project=project, paths=(*earlier, *paths))
+        found[sha] = NewCommit(sha=sha, project=project, paths=(*earlier, *paths))
     return tuple(found.values())
 
 

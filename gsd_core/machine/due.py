@@ -266,9 +266,8 @@ def _next_steps(state: State, *, every: bool = False) -> Iterator[Next]:
     if not waits and phases and state.options.phases is None and not _unfinished(state):
         milestone = state.seen.milestone if state.seen else ""
         asked = [StepId.parse(step) for step in state.asked if not _is_urgent(state, step)]
-        for step in dict.fromkeys(
-            [*(one for one in asked if one.detail == milestone), *_due_at_the_end(state)]
-        ):
+        wanted = [*(one for one in asked if one.detail == milestone), *_due_at_the_end(state)]
+        for step in dict.fromkeys(wanted):
             yield _begin(state, Start(step=step))
 
 

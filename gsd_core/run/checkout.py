@@ -15,7 +15,6 @@ import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -87,7 +86,7 @@ async def checkout_of(git: Git, commit: str | None = None) -> AsyncGenerator[Che
     # Not in a thread: a cancellation could come before its result, which would leave the folder behind.
     folder = make_folder(git.root)
     try:
-        tree, places = await git.call(partial(_fill, command, folder, commit))
+        tree, places = await git.call(_fill, command, folder, commit)
         yield Checkout(commit=commit, tree=tree, project=git.root, places=places)
     finally:
         await asyncio.shield(asyncio.to_thread(remove_folder, folder))

@@ -11,7 +11,6 @@ import re
 import shlex
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -25,7 +24,6 @@ from gsd_core.errors import (
     machine_error,
 )
 from gsd_core.git import Git
-from gsd_core.git.history import existing_commits
 from gsd_core.git.repository import how_to_end
 from gsd_core.git.untrusted import refuse_filters
 from gsd_core.journal.store import Journal
@@ -152,7 +150,7 @@ async def check_project(request: RunRequest, git: Git, journal: Journal, last: L
     # Before the files are read, because those of another branch, or of half a merge, would mislead.
     await _check_operation(git)
     # Now rather than at the first commit, after the agent's work was paid for.
-    await git.call(partial(refuse_filters, git.command))
+    await git.call(refuse_filters, git.command)
     validate_config(read_config(request.root), CONFIG)
     settings = request.settings.of(RunSettings)
     if not settings.accept_branch:
@@ -195,8 +193,7 @@ async def _check_journal(request: RunRequest, git: Git, last: LastRun) -> None:
     commits = [commit for of_phase in last.history.commits.values() for commit in of_phase]
     if not commits:
         return
-    known = await git.call(partial(existing_commits, git.command, commits))
-    if known:
+    if await git.existing_commits(commits):
         return
     path = await git.data_directory() / "journal.db"
     raise ProjectError(

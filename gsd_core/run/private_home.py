@@ -133,7 +133,10 @@ def private_home(root: Path, *, caches: bool = True) -> Path:
     other projects that were not used for :data:`UNUSED` are removed. Raises ``OSError``.
     """
     homes = _homes()
-    _sweep(homes)
+    for other in homes.iterdir():
+        with suppress(OSError):
+            if time.time() - (other / "used").stat().st_mtime > UNUSED.total_seconds():
+                remove_folder(other)
     digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
     folder = homes / digest
     home = folder / "home"
@@ -317,13 +320,6 @@ def _homes() -> Path:
             continue
         return folder.resolve()
     raise problem or OSError("there is no folder for private homes")
-
-
-def _sweep(homes: Path) -> None:
-    for folder in homes.iterdir():
-        with suppress(OSError):
-            if time.time() - (folder / "used").stat().st_mtime > UNUSED.total_seconds():
-                remove_folder(folder)
 
 
 def _clean(folder: Path, home: Path) -> None:
