@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -58,7 +58,7 @@ def _in_thread(function: Callable[Concatenate[Command, P], R]) -> Method[P, R]:
 
     @wraps(function)
     async def method(self: Git, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self.call(partial(function, self.command, *args, **kwargs))
+        return await self.call(function, self.command, *args, **kwargs)
 
     return method
 
@@ -82,12 +82,12 @@ class Git:
         self.command = Command(root=root, environment=dict(environment or {}), trusted=trusted)
         self._lock = threading.Lock()
 
-    async def call(self, function: Callable[[], R]) -> R:
+    async def call(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call *function* in a thread, one at a time, and to its end even if this call is cancelled."""
 
         def alone() -> R:
             with self._lock:
-                return function()
+                return function(*args, **kwargs)
 
         task = asyncio.ensure_future(asyncio.to_thread(alone))
         try:
@@ -117,6 +117,7 @@ class Git:
     untracked = _in_thread(repository.untracked)
     changed = _in_thread(repository.changed)
     files = _in_thread(repository.files)
+    full_message = _in_thread(commit.full_message)
     commit = _in_thread(commit.commit)
     tag = _in_thread(tags.tag)
     uncommitted = _in_thread(committed.uncommitted)
@@ -126,6 +127,7 @@ class Git:
 
     find = _in_thread(history.find)
     trailed = _in_thread(history.trailed)
+    existing_commits = _in_thread(history.existing_commits)
     last_of = _in_thread(history.last_of)
     before = _in_thread(history.before)
     removed_since = _in_thread(history.removed_since)
@@ -147,7 +149,7 @@ class Git:
     in_the_way = _in_thread(refs.in_the_way)
     merge = _in_thread(merges.merge)
     changed_by_both = _in_thread(merges.changed_by_both)
-    store = _in_thread(merges.store)
+    store = _in_thread(repository.store)
     show_merged = _in_thread(merges.show_merged)
     with_conflict_markers = _in_thread(merges.with_conflict_markers)
     as_merge = _in_thread(merges.as_merge)

@@ -184,19 +184,20 @@ def _files(root: Path, directory: str) -> Iterator[str]:
         yield from ((Path(folder) / name).relative_to(root).as_posix() for name in names)
 
 
-def paths_of(git: Command, commit: str) -> tuple[str, ...]:
-    """Return the paths that *commit* changed below the project's root."""
-    return _diff_tree(git, commit)
+def paths_of(git: Command, commit: str, *options: str) -> tuple[str, ...]:
+    """Return the paths that *commit* changed below the project's root; *options* are those of git."""
+    out = git("diff-tree", "-r", "--root", "--no-commit-id", *PATHS, *options, commit)
+    return tuple(sorted(path for path in out.split("\0") if path))
 
 
 def created_by(git: Command, commit: str) -> tuple[str, ...]:
     """Return the paths that are new with *commit*."""
-    return _diff_tree(git, commit, "--diff-filter=A")
+    return paths_of(git, commit, "--diff-filter=A")
 
 
 def deleted_by(git: Command, commit: str) -> tuple[str, ...]:
     """Return the paths that are gone with *commit*; the old path of a renamed file is one."""
-    return _diff_tree(git, commit, "--diff-filter=D")
+    return paths_of(git, commit, "--diff-filter=D")
 
 
 def body_of(git: Command, commit: str) -> str:
@@ -207,11 +208,6 @@ def body_of(git: Command, commit: str) -> str:
     if any(line.startswith(f"{RUN}:") for line in paragraphs[-1].splitlines()):
         paragraphs.pop()
     return "\n\n".join(paragraphs)
-
-
-def _diff_tree(git: Command, commit: str, *arguments: str) -> tuple[str, ...]:
-    out = git("diff-tree", "-r", "--root", "--no-commit-id", *PATHS, *arguments, commit)
-    return tuple(sorted(path for path in out.split("\0") if path))
 
 
 def time_of(git: Command, commit: str) -> datetime:

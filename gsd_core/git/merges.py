@@ -59,11 +59,6 @@ def merged_tree(git: Command, ours: str, theirs: str) -> tuple[str, tuple[str, .
     return tree, tuple(dict.fromkeys(path for path in paths if path)) if code else ()
 
 
-def store(git: Command, content: bytes) -> str:
-    """Store *content* in the repository, and return the blob."""
-    return git("hash-object", "-w", "--no-filters", "--stdin", stdin=os.fsdecode(content))
-
-
 def show_merged(git: Command, theirs: str, is_merged: Callable[[str], bool]) -> None:
     """Change the files as a merge with *theirs* would, and nothing else.
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain, count
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from attrs import evolve
 from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, add, listed
 from .committed import ignored
-from .repository import common_dir, entries, head, one_writer, paths_file, top, worktrees
+from .repository import common_dir, entries, head, one_writer, paths_file, top, unmerged, worktrees
 
 REFS = "refs/gsd/recover"
 
@@ -63,9 +63,11 @@ def save_recovery(git: Command, name: str, paths: Collection[str] | None = None)
         environment = {"GIT_INDEX_FILE": str(copy)}
         parents = [parent for parent in (head(git), _staged(git, name, environment)) if parent]
         add(git, changed, environment, ignored=paths is not None)
-        _add_conflicts(git, environment)
+        # Also those outside the project: git writes no tree while there are files with merge conflicts.
+        whole = evolve(git, root=top(git))
+        add(whole, unmerged(whole, environment), environment)
         tree = git("write-tree", environment=environment)
-    return commit_ref(git, name, _commit_tree(git, tree, parents, f"uncommitted work: {name}"))
+    return commit_ref(git, name, commit_tree(git, tree, parents, f"uncommitted work: {name}"))
 
 
 def take_back(git: Command, paths: Collection[str]) -> tuple[str, ...]:
@@ -91,18 +93,11 @@ def _staged(git: Command, name: str, environment: dict[str, str]) -> str:
     last = head(git)
     if tree == (git("rev-parse", f"{last}^{{tree}}") if last else ""):
         return ""
-    return _commit_tree(git, tree, [last] if last else [], f"staged work: {name}")
+    return commit_tree(git, tree, [last] if last else [], f"staged work: {name}")
 
 
-def _add_conflicts(git: Command, environment: dict[str, str]) -> None:
-    """Add the files with merge conflicts outside the project: git writes no tree while there are any."""
-    whole = evolve(git, root=top(git))
-    lines = whole("ls-files", "-z", "--unmerged", environment=environment).split("\0")
-    if paths := {line.split("\t", 1)[1] for line in lines if line}:
-        add(whole, paths, environment)
-
-
-def _commit_tree(git: Command, tree: str, parents: list[str], subject: str) -> str:
+def commit_tree(git: Command, tree: str, parents: Iterable[str], subject: str) -> str:
+    """Commit a *tree* in the name of gsd, on no branch, and return the commit."""
     options = chain.from_iterable(("-p", parent) for parent in parents)
     return git("commit-tree", "--no-gpg-sign", *options, tree, stdin=f"{subject}\n", environment=AUTHOR)
 

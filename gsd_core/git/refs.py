@@ -16,10 +16,10 @@ import attrs
 
 from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
-from .history import MAX_ARGUMENTS, PROJECT, RUN
+from .history import MAX_ARGUMENTS, PROJECT
 from .layout import read_bytes
-from .recovery import AUTHOR, commit_ref
-from .repository import changed, one_writer, top
+from .recovery import commit_ref, commit_tree
+from .repository import changed, one_writer, store, top, unmerged
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -66,13 +66,12 @@ class Places:
 
 @attrs.frozen(kw_only=True)
 class NewCommit:
-    """A commit since another one: its id, its trailers ``GSD-Run`` and ``GSD-Project``, the paths it changed.
+    """A commit since another one: its id, its trailer ``GSD-Project``, the paths it changed.
 
     *paths* are relative to the top of the repository.
     """
 
     sha: str
-    run: str = ""
     project: str = ""
     paths: tuple[str, ...] = ()
 
@@ -125,30 +124,19 @@ def base_of(git: Command, commit: str, known: Iterable[str]) -> str:
 
 def commits_since(git: Command, older: str, newer: str) -> tuple[NewCommit, ...]:
     """Return the commits that *newer* reaches and *older* does not, newest first."""
-    form = (
-        "%x02%H%x01%(trailers:key={0},valueonly,separator=%x20)%x01"
-        "%(trailers:key={1},valueonly,separator=%x20)%x01"
-    )
+    form = f"%x02%H%x01%(trailers:key={PROJECT},valueonly,separator=%x20)%x01"
     out = git(
-        "log",
-        "--topo-order",
-        "--no-show-signature",
-        "--no-renames",
-        "-m",
-        "--name-only",
-        "-z",
-        f"--format={form.format(RUN, PROJECT)}",
-        newer,
-        *([f"^{older}"] if older else []),
+        *("log", "--topo-order", "--no-show-signature", "--no-renames", "-m", "--name-only", "-z"),
+        *(f"--format={form}", newer, *([f"^{older}"] if older else [])),
         environment=REAL_OBJECTS,
     )
     found: dict[str, NewCommit] = {}
     for part in out.split("\x02")[1:]:
-        sha, run, project, rest = part.split("\x01", 3)
+        sha, project, rest = part.split("\x01", 2)
         paths = tuple(path for path in rest.replace("\n", "\0").split("\0") if path)
         # With -m, a merge is listed once for each of its parents.
         earlier = found[sha].paths if sha in found else ()
-        found[sha] = NewCommit(sha=sha, run=run, project=project, paths=(*earlier, *paths))
+        found[sha] = NewCommit(sha=sha, project=project, paths=(*earlier, *paths))
     return tuple(found.values())
 
 
@@ -242,16 +230,11 @@ def save(git: Command, name: str, contents: Mapping[str, bytes], tips: Iterable[
     with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
         environment = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         for path, content in contents.items():
-            file = Path(folder) / "content"
-            file.write_bytes(content)
-            sha = git("hash-object", "-w", "--no-filters", str(file))
-            entry = f"100644,{sha},{_storable(path)}"
+            entry = f"100644,{store(git, content)},{_storable(path)}"
             git("update-index", "--add", "--cacheinfo", entry, environment=environment)
         tree = git("write-tree", environment=environment) if contents else git("mktree")
-    options = [option for parent in dict.fromkeys(parents) for option in ("-p", parent)]
-    text = f"changed while an agent worked: {name}\n"
-    commit = git("commit-tree", "--no-gpg-sign", *options, tree, stdin=text, environment=AUTHOR)
-    return commit_ref(git, name, commit)
+    subject = f"changed while an agent worked: {name}"
+    return commit_ref(git, name, commit_tree(git, tree, dict.fromkeys(parents), subject))
 
 
 def _storable(path: str) -> str:
@@ -315,10 +298,7 @@ def end_operations(git: Command, own: Path, names: Collection[str]) -> None:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     for path in (*own.glob("BISECT_*"), own / "MERGE_MODE", own / "MERGE_MSG", own / "AUTO_MERGE"):
         path.unlink(missing_ok=True)
-    unmerged = {
-        line.split("\t", 1)[1] for line in git("ls-files", "-z", "--unmerged").split("\0") if "\t" in line
-    }
-    unstage(git, unmerged)
+    unstage(git, unmerged(git))
 
 
 def unstage(git: Command, paths: Collection[str]) -> None:

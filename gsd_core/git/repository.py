@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -283,6 +283,17 @@ def untracked(git: Command) -> tuple[str, ...]:
 def changed(git: Command, since_dirty: Collection[str] = ()) -> tuple[str, ...]:
     """Return all uncommitted paths, tracked and untracked, except *since_dirty*."""
     return _sorted({entry.path for entry in entries(git)} - set(since_dirty))
+
+
+def store(git: Command, content: bytes) -> str:
+    """Store *content* in the repository, and return the blob."""
+    return git("hash-object", "-w", "--no-filters", "--stdin", stdin=os.fsdecode(content))
+
+
+def unmerged(git: Command, environment: Mapping[str, str] | None = None) -> set[str]:
+    """Return the paths with merge conflicts in the index."""
+    lines = git("ls-files", "-z", "--unmerged", environment=environment).split("\0")
+    return {line.split("\t", 1)[1] for line in lines if line}
 
 
 def files(git: Command, limit: int) -> tuple[str, ...]:

@@ -24,10 +24,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
 
 import attrs
 
+from gsd_core.codec import structure, unstructure
 from gsd_core.model.sandbox import Place
 
 from .command import Command
@@ -90,27 +90,15 @@ def make(git: Command, folder: Path) -> Path | None:
         mounts += _copy(inner, inner, copy / part, own / part, harmless_config(there, inner, tree))
         if tree.is_relative_to(work_tree):
             pointers.append(tree / ".git")
-    listed = [[str(place.path), str(place.source), place.writable] for place in mounts]
-    files = [str(path) for path in pointers if path.is_file() and not path.is_symlink()]
-    text = json.dumps({"top": str(work_tree), "places": listed, "pointers": files})
-    (folder / "places.json").write_text(text, encoding="utf-8", errors="surrogateescape")
+    files = tuple(path for path in pointers if path.is_file() and not path.is_symlink())
+    made = Throwaway(top=work_tree, empty=folder / "empty", places=tuple(mounts), pointers=files)
+    (folder / "places.json").write_text(json.dumps(unstructure(made)), encoding="utf-8")
     return folder
 
 
 def describe(folder: Path) -> Throwaway:
     """Return what :func:`make` made in *folder*."""
-    text = (folder / "places.json").read_text(encoding="utf-8", errors="surrogateescape")
-    data = cast("dict[str, Any]", json.loads(text))
-    mounts = tuple(
-        Place(path=Path(path), source=Path(source), writable=writable)
-        for path, source, writable in data["places"]
-    )
-    return Throwaway(
-        top=Path(data["top"]),
-        empty=folder / "empty",
-        places=mounts,
-        pointers=tuple(map(Path, data["pointers"])),
-    )
+    return structure(json.loads((folder / "places.json").read_text(encoding="utf-8")), Throwaway)
 
 
 def refresh(git: Command, folder: Path) -> None:
@@ -284,17 +272,14 @@ def harmless_config(git: Command, own: Path, work_tree: Path) -> str:
         section, _, rest = key.partition(".")
         subsection, _, name = rest.rpartition(".")
         header = f"[{section} {_quoted(subsection)}]" if subsection else f"[{section}]"
-        lines += [header, f"\t{name} = {_quoted(_without_password(value))}" if has_value else f"\t{name}"]
+        harmless = re.sub(r"^([a-z][a-z0-9+.-]*://)[^/@]*@", r"\1", value, flags=re.IGNORECASE)  # no password
+        lines += [header, f"\t{name} = {_quoted(harmless)}" if has_value else f"\t{name}"]
     # The user's key for signatures is not there.
     return "\n".join([*lines, "[commit]", "\tgpgsign = false", "[tag]", "\tgpgsign = false", ""])
 
 
 def _is_inside(path: str, folder: Path) -> bool:
     return not path.startswith("~") and (folder / path).resolve().is_relative_to(folder)
-
-
-def _without_password(value: str) -> str:
-    return re.sub(r"^([a-z][a-z0-9+.-]*://)[^/@]*@", r"\1", value, flags=re.IGNORECASE)
 
 
 def _quoted(text: str) -> str:

@@ -178,8 +178,7 @@ class Journal:
                 return
             try:
                 # Activity has no guarantee: a full disk must not hide what went wrong before.
-                with suppress(JournalError):
-                    self.flush()
+                self._flush_quietly()
             finally:
                 self._forget_timer()
                 self._database.close()

@@ -53,13 +53,12 @@ def dependents(state: State, phase: str) -> tuple[str, ...]:
 
     One that is complete is not among them, nor what depends only on it.
     """
-    phases = state.seen.phases if state.seen else ()
     found = [phase]
     # Each pass adds the phases that depend directly on those found so far.
-    for _ in phases:
-        left = [p for p in phases if p.number not in found and set(p.depends_on) & set(found)]
+    for _ in state.phases:
+        left = [p for p in state.phases if p.number not in found and set(p.depends_on) & set(found)]
         found += [p.number for p in left if standing(state, p) == "open"]
-    return tuple(p.number for p in phases if p.number in found[1:])
+    return tuple(p.number for p in state.phases if p.number in found[1:])
 
 
 def is_executed(state: State, phase: PhaseSnapshot, plan: PlanSnapshot) -> bool:
@@ -113,7 +112,7 @@ def claims_at_opening(state: State, now: Snapshot, *, interrupted: bool) -> Clai
     count.
     """
     found = claims_of(now)
-    known = {plan.id for phase in state.seen.phases for plan in phase.plans} if state.seen else set[str]()
+    known = {plan.id for phase in state.phases for plan in phase.plans}
     unfinished = {
         p.number for p in now.phases if any(is_open(plan) and plan.id not in known for plan in p.plans)
     }
@@ -134,11 +133,10 @@ def claims_at_opening(state: State, now: Snapshot, *, interrupted: bool) -> Clai
 
 def unverified(state: State) -> tuple[str, ...]:
     """Return the phases in range that are complete by their files only."""
-    phases = state.seen.phases if state.seen else ()
     wanted = state.options.phases
     return tuple(
         phase.number
-        for phase in phases
+        for phase in state.phases
         if (wanted is None or phase.number in wanted)
         and phase.number not in state.skipped
         and standing(state, phase) != "open"

@@ -217,7 +217,7 @@ def _is_urgent(state: State, step: str) -> bool:
 
 def _was_interrupted_while_archiving(state: State, step: StepId) -> bool:
     record = state.steps.get(str(step))
-    idle = bool(state.seen and state.seen.idle and not state.seen.phases)
+    idle = bool(state.seen and state.seen.idle and not state.phases)
     return idle and record is not None and record.attempt > 0 and record.status == "waiting"
 
 
@@ -235,7 +235,7 @@ def _failed(state: State) -> Iterator[Escalate]:
 
 def _next_steps(state: State, *, every: bool = False) -> Iterator[Next]:
     """Yield what is next in each phase; *every*: all plans that can be executed side by side."""
-    phases = state.seen.phases if state.seen else ()
+    phases = state.phases
     # A project without phases must not be initialized: its files would be replaced.
     idle = state.seen.idle if state.seen else ""
     if not phases and (not idle or is_initializing(state) or starts_milestone(state)):
@@ -266,16 +266,15 @@ def _next_steps(state: State, *, every: bool = False) -> Iterator[Next]:
     if not waits and phases and state.options.phases is None and not _unfinished(state):
         milestone = state.seen.milestone if state.seen else ""
         asked = [StepId.parse(step) for step in state.asked if not _is_urgent(state, step)]
-        for step in dict.fromkeys(
-            [*(one for one in asked if one.detail == milestone), *_due_at_the_end(state)]
-        ):
+        wanted = [*(one for one in asked if one.detail == milestone), *_due_at_the_end(state)]
+        for step in dict.fromkeys(wanted):
             yield _begin(state, Start(step=step))
 
 
 def _asked(state: State, step: str) -> Start:
     """Return the start of a step that the user asked for."""
     found = StepId.parse(step)
-    phase = state.seen.phase(found.phase) if state.seen else None
+    phase = state.phase(found.phase)
     for_gaps = found.kind == PLAN and phase is not None and phase.verdict == "gaps_found" and bool(phase.gaps)
     return Start(step=found, for_gaps=for_gaps)
 
@@ -297,8 +296,7 @@ def _before(state: State, start: Start, phase: PhaseSnapshot | None = None) -> S
 
 def _unfinished(state: State) -> list[str]:
     """Return the numbers of the phases that are not complete, or were skipped."""
-    phases = state.seen.phases if state.seen else ()
-    return [p.number for p in phases if p.number in state.skipped or standing(state, p) == "open"]
+    return [p.number for p in state.phases if p.number in state.skipped or standing(state, p) == "open"]
 
 
 def _due_at_the_end(state: State) -> Iterator[StepId]:
@@ -331,7 +329,7 @@ def missing_dependencies(state: State, phase: PhaseSnapshot) -> list[str]:
 
     One that is marked as complete does not block others, even if there is more to do for it.
     """
-    found = [state.seen.phase(number) for number in phase.depends_on] if state.seen else []
+    found = [state.phase(number) for number in phase.depends_on]
     return [one.number for one in found if one and not one.ticked and standing(state, one) == "open"]
 
 
@@ -475,7 +473,7 @@ def exit_of(failure: Failure | None) -> int:
 
 def _end(state: State) -> End:
     """Return how a run ends that has no step due."""
-    phases = state.seen.phases if state.seen else ()
+    phases = state.phases
     closed = [r.id.detail for r in state.steps.values() if r.id.kind == CLOSE and r.completed]
     if not phases and closed:
         return End(outcome="done", exit=ExitCode.OK, reason=f"milestone {closed[-1]} complete")

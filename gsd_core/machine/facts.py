@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast, dataclass_transform
 
 import attrs
 
@@ -36,14 +36,20 @@ KIND_OF: dict[type[Any], str] = {}
 _CLASS_OF: dict[str, type[Any]] = {}
 
 
-def fact(kind: str) -> Callable[[type[T]], type[T]]:
+def registered(kind: str) -> Callable[[type[T]], type[T]]:
     """Register a class as that of the facts of a *kind*."""
 
-    def registered(found: type[T]) -> type[T]:
+    def register(found: type[T]) -> type[T]:
         KIND_OF[found], _CLASS_OF[kind] = kind, found
         return found
 
-    return registered
+    return register
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(attrs.field,))
+def fact(kind: str) -> Callable[[type[T]], type[T]]:
+    """Make a class that of the facts of a *kind*: frozen, with keyword arguments only."""
+    return lambda found: registered(kind)(attrs.frozen(kw_only=True)(found))
 
 
 @attrs.frozen(kw_only=True)
@@ -92,7 +98,6 @@ class Base:
 
 
 @fact("run.started")
-@attrs.frozen(kw_only=True)
 class RunStarted:
     """A run began; *milestone* is the version of the one that it was started for."""
 
@@ -112,7 +117,6 @@ class UsedSandbox:
 
 
 @fact("run.opened")
-@attrs.frozen(kw_only=True)
 class RunOpened:
     """A process opened the run.
 
@@ -142,7 +146,7 @@ class RunOpened:
     left_out: tuple[str, ...] = ()
 
 
-@fact("run.closed")
+@registered("run.closed")
 @attrs.frozen(kw_only=True)
 class RunClosed(Closing):
     """A process left the run; *dollars* is empty if the cost is not known."""
@@ -152,7 +156,6 @@ class RunClosed(Closing):
 
 
 @fact("recovered")
-@attrs.frozen(kw_only=True)
 class Recovered:
     """What an earlier process left: how many processes and locks, and the steps whose attempts it lost."""
 
@@ -163,7 +166,6 @@ class Recovered:
 
 
 @fact("control.asked")
-@attrs.frozen(kw_only=True)
 class ControlAsked:
     """Somebody asked the run to ``stop``, or to ``pause`` after the step in progress."""
 
@@ -173,7 +175,6 @@ class ControlAsked:
 
 
 @fact("branch.chosen")
-@attrs.frozen(kw_only=True)
 class BranchChosen:
     """The run is about to work on another branch, which begins at *start* if it is new."""
 
@@ -183,13 +184,11 @@ class BranchChosen:
 
 
 @fact("branch.switched")
-@attrs.frozen(kw_only=True)
 class BranchSwitched(BranchChosen):
     """The run works on another branch."""
 
 
 @fact("plugin.failed")
-@attrs.frozen(kw_only=True)
 class PluginFailed:
     """A plugin failed where the run can do without it."""
 
@@ -199,7 +198,6 @@ class PluginFailed:
 
 
 @fact("notice.begun")
-@attrs.frozen(kw_only=True)
 class NoticeBegun:
     """A notification is about to be sent."""
 
@@ -219,7 +217,6 @@ class Delivered:
 
 
 @fact("notice.sent")
-@attrs.frozen(kw_only=True)
 class NoticeSent:
     """A notification was sent: to which services, and by which plugins without and with a failure."""
 
@@ -233,7 +230,6 @@ class NoticeSent:
 
 
 @fact("step.asked")
-@attrs.frozen(kw_only=True)
 class StepAsked:
     """The user asked for a step, with these words."""
 
@@ -241,7 +237,6 @@ class StepAsked:
 
 
 @fact("step.withdrawn")
-@attrs.frozen(kw_only=True)
 class StepWithdrawn:
     """A step that the user asked for cannot be done any more."""
 
@@ -249,7 +244,6 @@ class StepWithdrawn:
 
 
 @fact("attempt.started")
-@attrs.frozen(kw_only=True)
 class AttemptStarted:
     """An attempt at a step of that kind began.
 
@@ -282,7 +276,7 @@ class AttemptEnded:
     written: tuple[str, ...] | None = attrs.field(default=None, metadata=OPTIONAL)
 
 
-@fact("attempt.lost")
+@registered("attempt.lost")
 @attrs.frozen(kw_only=True)
 class AttemptLost(AttemptEnded):
     """An attempt ended without a result, and none of the agent's doing.
@@ -298,7 +292,7 @@ class AttemptLost(AttemptEnded):
     kept: str | None = attrs.field(default=None, metadata=OPTIONAL)
 
 
-@fact("attempt.failed")
+@registered("attempt.failed")
 @attrs.frozen(kw_only=True)
 class AttemptFailed(AttemptEnded):
     """An attempt failed."""
@@ -307,7 +301,6 @@ class AttemptFailed(AttemptEnded):
 
 
 @fact("timer.set")
-@attrs.frozen(kw_only=True)
 class TimerSet:
     """The step waits."""
 
@@ -316,13 +309,11 @@ class TimerSet:
 
 
 @fact("timer.fired")
-@attrs.frozen(kw_only=True)
 class TimerFired:
     """The step waits no longer."""
 
 
 @fact("step.result")
-@attrs.frozen(kw_only=True)
 class StepReturned:
     """What the executor returned, which is to be written and committed.
 
@@ -341,7 +332,6 @@ class StepReturned:
 
 
 @fact("merge.failed")
-@attrs.frozen(kw_only=True)
 class MergeFailed:
     """The step's commits, up to *ours*, conflict with those that its branch got meanwhile, up to *theirs*.
 
@@ -357,7 +347,6 @@ class MergeFailed:
 
 
 @fact("landing.failed")
-@attrs.frozen(kw_only=True)
 class LandingFailed:
     """The step's result could not be written or committed this time."""
 
@@ -365,7 +354,6 @@ class LandingFailed:
 
 
 @fact("step.completed")
-@attrs.frozen(kw_only=True)
 class StepCompleted:
     """The step's result is written and committed.
 
@@ -383,7 +371,6 @@ class StepCompleted:
 
 
 @fact("step.failed")
-@attrs.frozen(kw_only=True)
 class StepFailed:
     """The step failed, and is not tried again by itself."""
 
@@ -391,7 +378,6 @@ class StepFailed:
 
 
 @fact("step.skipped")
-@attrs.frozen(kw_only=True)
 class StepSkipped:
     """Earlier versions recorded so what an answer decides now."""
 
@@ -404,7 +390,6 @@ class StepSkipped:
 
 
 @fact("plan.made")
-@attrs.frozen(kw_only=True)
 class PlanMade:
     """The plan that a step made for itself."""
 
@@ -412,7 +397,6 @@ class PlanMade:
 
 
 @fact("plan.edited")
-@attrs.frozen(kw_only=True)
 class PlanEdited:
     """A PLAN that the run wrote was changed by hand."""
 
@@ -423,7 +407,6 @@ class PlanEdited:
 
 
 @fact("check.before")
-@attrs.frozen(kw_only=True)
 class CheckedBefore:
     """The result of a task's check before the task; *sha256* is that of the command."""
 
@@ -432,7 +415,7 @@ class CheckedBefore:
     result: CheckResult
 
 
-@fact("check.replaced")
+@registered("check.replaced")
 @attrs.frozen(kw_only=True)
 class CheckReplaced(ReplacedCheck):
     """The planner's decision about a check of *plan*."""
@@ -441,7 +424,6 @@ class CheckReplaced(ReplacedCheck):
 
 
 @fact("task.committing")
-@attrs.frozen(kw_only=True)
 class TaskCommitting:
     """A task (``PLAN/NUMBER``) is about to be committed onto *parent*."""
 
@@ -460,7 +442,6 @@ class CommittedCheck:
 
 
 @fact("task.committed")
-@attrs.frozen(kw_only=True)
 class TaskCommitted:
     """A task (``PLAN/NUMBER``) is committed; see :class:`gsd_core.TaskCommit`."""
 
@@ -475,7 +456,7 @@ class TaskCommitted:
     check: CommittedCheck | None = None
 
 
-@fact("task.deferred")
+@registered("task.deferred")
 @attrs.frozen(kw_only=True)
 class TaskDeferred(DeferredTask):
     """A task of *plan* was given up."""
@@ -484,7 +465,6 @@ class TaskDeferred(DeferredTask):
 
 
 @fact("files.kept")
-@attrs.frozen(kw_only=True)
 class FilesKept:
     """Uncommitted files were copied into the commit *ref*; *found* has their fingerprints."""
 
@@ -495,7 +475,6 @@ class FilesKept:
 
 
 @fact("files.settled")
-@attrs.frozen(kw_only=True)
 class FilesSettled:
     """What was decided about uncommitted files that a plan lists.
 
@@ -509,7 +488,6 @@ class FilesSettled:
 
 
 @fact("files.left")
-@attrs.frozen(kw_only=True)
 class FilesLeft:
     """Files that stay uncommitted: left by a ``command``, or because they may have ``secrets``.
 
@@ -523,7 +501,6 @@ class FilesLeft:
 
 
 @fact("config.overlaid")
-@attrs.frozen(kw_only=True)
 class ConfigOverlaid:
     """Values in ``config.json`` were replaced; *before* has a list of one for each, empty if it had none.
 
@@ -536,7 +513,6 @@ class ConfigOverlaid:
 
 
 @fact("config.restored")
-@attrs.frozen(kw_only=True)
 class ConfigRestored:
     """The user's values are back."""
 
@@ -545,7 +521,6 @@ class ConfigRestored:
 
 
 @fact("phase.added")
-@attrs.frozen(kw_only=True)
 class PhaseAdded:
     """A phase was added on request, or not, because of *error*."""
 
@@ -558,7 +533,6 @@ class PhaseAdded:
 
 
 @fact("todo.edited")
-@attrs.frozen(kw_only=True)
 class TodoEdited:
     """A todo was ``added`` or ``done`` on request, or not, because of *error*."""
 
@@ -572,7 +546,6 @@ class TodoEdited:
 
 
 @fact("agent.opened")
-@attrs.frozen(kw_only=True)
 class AgentOpened:
     """An agent call began; *reserved* is the most that it may cost, in dollars."""
 
@@ -586,7 +559,6 @@ class AgentOpened:
 
 
 @fact("agent.process")
-@attrs.frozen(kw_only=True)
 class AgentProcess:
     """A process of the agent started."""
 
@@ -596,7 +568,6 @@ class AgentProcess:
 
 
 @fact("agent.used")
-@attrs.frozen(kw_only=True)
 class AgentUsed:
     """An agent used a tool in a call that only reads."""
 
@@ -605,7 +576,6 @@ class AgentUsed:
 
 
 @fact("agent.activity")
-@attrs.frozen(kw_only=True)
 class AgentActivity:
     """What an agent does; with the *usage* of a turn, if one ended. It is no fact, and may be lost."""
 
@@ -617,7 +587,6 @@ class AgentActivity:
 
 
 @fact("agent.closed")
-@attrs.frozen(kw_only=True)
 class AgentClosed:
     """An agent call ended; *value* is its answer, a :class:`gsd_core.AgentResult` as JSON data."""
 
@@ -636,7 +605,6 @@ class Mounted:
 
 
 @fact("guard.confined")
-@attrs.frozen(kw_only=True)
 class GuardConfined:
     """How many calls are in progress, and for each confined one what it can see."""
 
@@ -645,7 +613,6 @@ class GuardConfined:
 
 
 @fact("guard.accepted")
-@attrs.frozen(kw_only=True)
 class GuardAccepted:
     """Changes of protected files that were allowed; *owned*: by an agent that owns the planning."""
 
@@ -654,7 +621,6 @@ class GuardAccepted:
 
 
 @fact("guard.found")
-@attrs.frozen(kw_only=True)
 class GuardFound:
     """Changes of what only the run may change, which are undone; the ref *kept* has them."""
 
@@ -664,7 +630,6 @@ class GuardFound:
 
 
 @fact("guard.undone")
-@attrs.frozen(kw_only=True)
 class GuardUndone:
     """They are undone, but for these *problems*."""
 
@@ -675,7 +640,6 @@ class GuardUndone:
 
 
 @fact("question.asked")
-@attrs.frozen(kw_only=True)
 class QuestionAsked:
     """Questions were asked; *occasion* tells inquiries with the same text apart."""
 
@@ -684,7 +648,6 @@ class QuestionAsked:
 
 
 @fact("question.answered")
-@attrs.frozen(kw_only=True)
 class QuestionAnswered:
     """A question was answered."""
 
@@ -692,7 +655,6 @@ class QuestionAnswered:
 
 
 @fact("question.withdrawn")
-@attrs.frozen(kw_only=True)
 class QuestionWithdrawn:
     """An inquiry needs no answer any more; *key* is its :func:`inquiry_key`."""
 
@@ -701,7 +663,6 @@ class QuestionWithdrawn:
 
 
 @fact("answer.refused")
-@attrs.frozen(kw_only=True)
 class AnswerRefused:
     """An answer that another process gave is not valid; it is as it was given."""
 
@@ -709,4 +670,4 @@ class AnswerRefused:
     reason: str = ""
 
 
-fact("project.observed")(Snapshot)
+registered("project.observed")(Snapshot)

@@ -221,7 +221,7 @@ def _step_completed(state: State, fact: Recorded[object], data: facts.StepComple
         state = evolve(state, plan_digests={**state.plan_digests, **data.plans})
     if record.id.kind != VERIFY:
         return state
-    phase = state.seen.phase(record.id.phase) if state.seen else None
+    phase = state.phase(record.id.phase)
     covered = tuple(plan.id for plan in phase.plans if plan.summary) if phase else ()
     return evolve(state, verified={**state.verified, record.id.phase: covered})
 

@@ -249,6 +249,15 @@ class State:
             return self.closed_before.outcome != "done"
         return self.closed != "done"
 
+    @property
+    def phases(self) -> tuple[PhaseSnapshot, ...]:
+        """The phases in the last snapshot; none if there is no snapshot yet."""
+        return self.seen.phases if self.seen else ()
+
+    def phase(self, number: str) -> PhaseSnapshot | None:
+        """Return the phase with that number in the last snapshot."""
+        return self.seen.phase(number) if self.seen else None
+
     def of(self, kind: str, phase: str) -> tuple[StepRecord, ...]:
         """Return the records of a phase's steps of one kind, by round."""
         found = [r for r in self.steps.values() if r.id.kind == kind and r.id.phase == phase]

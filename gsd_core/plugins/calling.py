@@ -79,6 +79,16 @@ class Hooks:
         """Merge what all plugins contribute; the same *key* twice is a ``ConfigError``."""
         _check_mode(spec, "collect")
         hook, arguments = spec.__name__, bind(spec, *args, **kwargs)
+
+        def contributions(impl: pluggy.HookImpl, call: Call) -> list[tuple[str, R]]:
+            """Return the items of one plugin with their keys, all of them or none."""
+            function: Any = impl.function
+            items = list(function(**declared_arguments(impl, arguments)) or ())
+            for item in items:
+                if problem := validate_item(spec, item):
+                    raise call.error(problem)
+            return [(key(item), item) for item in items]
+
         items: list[tuple[str, R]] = []
         failures: list[Fault] = []
         owners: dict[str, str] = {}
@@ -86,7 +96,7 @@ class Hooks:
             plugin = impl.plugin_name
             call = Call(plugin, hook)
             try:
-                keyed = call_blocking(call, partial(_contributions, spec, impl, arguments, key, call))
+                keyed = call_blocking(call, partial(contributions, impl, call))
             except (StepError, PluginError) as exc:
                 report_failure(self.report, plugin, hook, exc)
                 failures.append(exc)
@@ -197,19 +207,8 @@ class Hooks:
         plugin; it may raise a ``PluginError``.
         """
         _check_mode(spec, "wrap")
-        for impl in reversed(self._impls(spec)):
-            core = self._wrapped(spec, impl, core, result, changed)
-        return core
 
-    def _wrapped(
-        self,
-        spec: Callable[..., Any],
-        impl: pluggy.HookImpl,
-        inner: Callable[[A], Awaitable[R]],
-        result: type[R],
-        changed: Callable[[R, str], object],
-    ) -> Callable[[A], Awaitable[R]]:
-        async def run(request: A, /) -> R:
+        async def run(impl: pluggy.HookImpl, inner: Callable[[A], Awaitable[R]], request: A, /) -> R:
             call_next = NextCall(request, inner)
 
             def check(value: Any) -> str:
@@ -233,7 +232,9 @@ class Hooks:
                     raise outcome.error
                 return cast("R", outcome.value)
 
-        return run
+        for impl in reversed(self._impls(spec)):
+            core = partial(run, impl, core)
+        return core
 
     @asynccontextmanager
     async def subscribe(
@@ -300,19 +301,3 @@ def _check_mode(spec: Callable[..., Any], mode: Mode) -> None:
     declared = mode_of(spec)
     if declared != mode:
         raise TypeError(f"{spec.__name__} declares the mode {declared!r} and cannot be called by {mode!r}")
-
-
-def _contributions(
-    spec: Callable[..., Any],
-    impl: pluggy.HookImpl,
-    arguments: Arguments,
-    key: Callable[[Any], str],
-    call: Call,
-) -> list[tuple[str, Any]]:
-    """Return the items of one plugin with their keys, all of them or none."""
-    function: Any = impl.function
-    items = list(function(**declared_arguments(impl, arguments)) or ())
-    for item in items:
-        if problem := validate_item(spec, item):
-            raise call.error(problem)
-    return [(key(item), item) for item in items]

@@ -19,7 +19,7 @@ class KnownPlugin:
     name: str
     package: str
     about: str
-    hooks: tuple[str, ...]
+    hooks: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
     published: bool = False
 
 
@@ -27,16 +27,7 @@ class KnownPlugin:
 def known_plugins() -> tuple[KnownPlugin, ...]:
     """Return the plugins of the list, by name."""
     text = files("gsd_core.plugins").joinpath("index.toml").read_text(encoding="utf-8")
-    return tuple(
-        KnownPlugin(
-            name=entry["name"],
-            package=entry["package"],
-            about=entry["about"],
-            hooks=tuple(entry["hooks"]),
-            published=entry.get("published", False),
-        )
-        for entry in tomllib.loads(text)["plugin"]
-    )
+    return tuple(KnownPlugin(**entry) for entry in tomllib.loads(text)["plugin"])
 
 
 def packages_by_name() -> dict[str, str]:

@@ -123,9 +123,7 @@ def classify_exception(exc: BaseException, call: Call) -> Fault:
     A group with exactly one ``StepError``, ``PluginError`` or error of the core counts as that one:
     so a plugin may use a ``TaskGroup`` without hiding that error from its caller.
     """
-    task = None
-    with suppress(RuntimeError):  # no event loop
-        task = asyncio.current_task()
+    task = _current_task()
     if (isinstance(exc, asyncio.CancelledError) and task and task.cancelling()) or may_be_ctrl_c(exc):
         raise exc
     known = [leaf for leaf in _leaves(exc) if isinstance(leaf, Fault) or call.is_from_core(leaf)]
@@ -143,6 +141,12 @@ def classify_exception(exc: BaseException, call: Call) -> Fault:
         raise leaf
     leaf.plugin = leaf.plugin or call.plugin
     return leaf
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    with suppress(RuntimeError):  # no event loop
+        return asyncio.current_task()
+    return None
 
 
 def may_be_ctrl_c(exc: BaseException) -> bool:
@@ -225,10 +229,7 @@ def _without_current_task() -> Generator[None, None, None]:
     task. So this needs two of asyncio's functions for task implementers, which are documented in
     "Extending asyncio" in spite of their underscores.
     """
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # no event loop
-        task = None
+    task = _current_task()
     if task is None:
         yield
         return

@@ -143,9 +143,7 @@ def _drop_unmet(
     present: Collection[PluginInfo],
 ) -> None:
     """Remove the plugins whose requirements are not met, until all are: one may be required by another."""
-    changed = True
-    while changed:
-        changed = False
+    while True:
         everything = [*(info for info in present if info.name not in {i.name for i in infos}), *infos]
         active = {info.name: info.version for info in everything if info.status == "active"}
         reasons = {info.name: f"{info.status}: {info.reason}" for info in everything if info.reason}
@@ -160,8 +158,9 @@ def _drop_unmet(
             if problem:
                 manager.unregister(plugin)
                 infos[index] = attrs.evolve(_broken(info, candidate, problem), hooks=())
-                changed = True
                 break
+        else:
+            return
 
 
 def _describe(candidate: Candidate) -> PluginInfo:

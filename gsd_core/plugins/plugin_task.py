@@ -85,7 +85,8 @@ class PluginTask:
         context.run(current_call.set, call)
         task = loop.create_task(PluginCoroutine(coro, call), name=call.name, context=context)
         call.tasks.add(task)
-        task.add_done_callback(_retrieve_exception)
+        # Retrieved, so that asyncio does not log an exception that nobody has asked for.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return cls(call, task, grace)
 
     @property
@@ -167,11 +168,7 @@ async def finish(work: Awaitable[R]) -> R:
         except asyncio.CancelledError as exc:
             cancelled = exc
     if cancelled is not None:
+        # Retrieved, so that asyncio does not log it.
+        _ = task.cancelled() or task.exception()
         raise cancelled
     return task.result()
-
-
-def _retrieve_exception(task: asyncio.Task[Any]) -> None:
-    """Keep asyncio from logging an exception that was never retrieved."""
-    if not task.cancelled():
-        task.exception()

@@ -8,9 +8,11 @@ into the metadata of its own package.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import gsd_core
+
+from .validation import fits
 
 CORE = "gsd-core"
 
@@ -21,11 +23,9 @@ def requirements_of(plugin: object) -> tuple[str, ...]:
     # A module may have imported a function of that name, such as importlib.metadata's.
     if callable(value):
         return ()
-    if not isinstance(value, tuple | list) or not all(
-        isinstance(each, str) for each in cast("list[object]", value)
-    ):
+    if not fits(value, tuple[str, ...]) and not fits(value, list[str]):
         raise TypeError(f"requires is {value!r}, not a tuple of strings such as ('uat', 'slack>=1.2')")
-    return tuple(cast("list[str]", value))
+    return tuple(value)
 
 
 def unmet(requires: tuple[str, ...], active: Mapping[str, str], reasons: Mapping[str, str]) -> str:

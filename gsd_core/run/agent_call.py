@@ -165,24 +165,20 @@ class AgentCall:
         descriptors: Sequence[int] = (),
     ) -> SandboxedCommand:
         """See :class:`gsd_core.AgentHost`."""
-        return await self._while_agent_waits(self._confine(command, environment, places, descriptors))
+        inside = await self._while_agent_waits(self._entered())
+        started = inside.command(command, environment, places=places, descriptors=descriptors)
+        return await self._while_agent_waits(started)
 
-    async def _confine(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        places: Sequence[Place],
-        descriptors: Sequence[int],
-    ) -> SandboxedCommand:
+    async def _entered(self) -> Confinement:
+        """Return what the processes may see; it is made for the first one, because some agents start none."""
         async with self.entering:
-            # Made for the first process, because some agents start none.
             if self.inside is None:
                 around = self.run.sandbox.around(
                     self.task.tree, writable=self.task.writable, owns_planning=self.task.owns_planning
                 )
                 self.inside = await self.exchange.enter_async_context(around)
                 record_confinement(self.run, step=self.step, attempt=self.attempt)
-        return await self.inside.command(command, environment, places=places, descriptors=descriptors)
+            return self.inside
 
     @property
     def is_confined(self) -> bool:
@@ -213,7 +209,9 @@ class AgentCall:
         target = next((value for name in names if isinstance(value := use.input.get(name), str)), "")
         pattern = use.input.get("pattern") if use.name == "Grep" else ""
         if use.name not in ("Bash", "WebFetch"):
-            target = _relative(target or ".", use.tree)
+            # Relative to the tree if it is in it.
+            full = Path(os.path.normpath(use.tree / Path(target or ".").expanduser()))
+            target = (full.relative_to(use.tree) if full.is_relative_to(use.tree) else full).as_posix()
         self.record_use(
             ToolRecord(tool=use.name, target=target, pattern=pattern if isinstance(pattern, str) else "")
         )
@@ -258,12 +256,6 @@ def record_command(result: CheckResult) -> None:
     """Record a command that the core ran in the conversation of the agent that asked for it, if any."""
     if call := _in_function_of.get():
         call.record_use(ToolRecord(tool="run_command", target=result.command, exit=result.exit))
-
-
-def _relative(path: str, tree: Path) -> str:
-    """Return *path* relative to *tree* if it is in it, else as an absolute path."""
-    full = Path(os.path.normpath(tree / Path(path).expanduser()))
-    return full.relative_to(tree).as_posix() if full.is_relative_to(tree) else full.as_posix()
 
 
 async def run_agent(call: AgentCall) -> AgentResult:
@@ -507,20 +499,18 @@ def _lowest(limits: Iterable[N | None]) -> N | None:
 
 
 def _record_opened(call: AgentCall, task: AgentTask) -> None:
-    reserved = task.limits.dollars
     opened = AgentOpened(
         key=call.key,
         conversation=task.conversation,
         model=task.model,
         role=task.role,
         prompt_sha256=hashlib.sha256(task.prompt.encode("utf-8", "replace")).hexdigest(),
-        reserved=reserved or None,
+        reserved=task.limits.dollars or None,
         owns_planning=task.owns_planning or None,
     )
     call.run.record(opened, step=call.step, attempt=call.attempt)
 
 
 def _record_closed(call: AgentCall, ended: str, usage: Usage, value: AgentResult | None = None) -> None:
-    answer = None if value is None else unstructure(value)
-    closed = AgentClosed(key=call.key, ended=ended, usage=usage, value=answer)
+    closed = AgentClosed(key=call.key, ended=ended, usage=usage, value=unstructure(value))
     call.run.record(closed, step=call.step, attempt=call.attempt)

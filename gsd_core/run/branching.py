@@ -76,11 +76,8 @@ def branch_of(run: Run, step: StepId) -> str:
 
 def _allowed(name: str, key: str, config: Mapping[str, Any]) -> str:
     """Return *name*; raise ``ConfigError`` if it is that of a protected branch."""
-    if name in (
-        *NEVER,
-        get(config, "git.base_branch", ""),
-        *get(config, "git.protected_branches", list[str]()),
-    ):
+    protected = get(config, "git.protected_branches", list[str]())
+    if name in (*NEVER, get(config, "git.base_branch", ""), *protected):
         hint = f"change {key}, so that no branch of a phase, a milestone or a quick task has that name"
         raise ConfigError(f"{CONFIG}: {key}: {name!r} is a protected branch", hint=hint)
     return name

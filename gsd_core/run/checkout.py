@@ -15,7 +15,6 @@ import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -27,12 +26,11 @@ from gsd_core.git.history import existing_commits
 from gsd_core.git.ignored import bring_ignored
 from gsd_core.git.repository import common_dir, head, is_repository, prefix, top
 from gsd_core.git.untrusted import refuse_filters
-from gsd_core.model.agent import Permission, ToolUse
+from gsd_core.model.agent import ToolUse
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.sandbox import Place
 
 from .commands import CommandGate, check
-from .sandbox import Sandbox
 from .temporary import make_folder, remove_folder, sweep_folders
 
 
@@ -55,30 +53,14 @@ class Checkout:
         output. The *gate* decides about the command as it would run in the project.
         """
         here = _replaced(command, self.project, self.tree)
-        project = _ProjectGate(gate=gate, checkout=self, step=gate.step, mark=gate.mark, sandbox=gate.sandbox)
-        result = await check(project, here, self.tree, limit, places=self.places)
+
+        def in_project(use: ToolUse) -> ToolUse:
+            # Here, linked dependencies would be paths outside the tree, and need an approval.
+            same = {**use.input, "command": _replaced(here, self.tree, self.project)}
+            return attrs.evolve(use, tree=self.project, input=same)
+
+        result = await check(gate, here, self.tree, limit, places=self.places, judged_as=in_project)
         return attrs.evolve(result, command=command, output=_replaced(result.output, self.tree, self.project))
-
-
-@attrs.frozen(kw_only=True)
-class _ProjectGate:
-    """Decides about commands in a checkout as if they ran in the project.
-
-    In the checkout itself, linked dependencies would be paths outside the tree, and need an approval.
-    """
-
-    gate: CommandGate
-    checkout: Checkout
-    step: str
-    mark: str
-    sandbox: Sandbox
-
-    async def decide(self, use: ToolUse) -> Permission:
-        checkout = self.checkout
-        command = _replaced(str(use.input.get("command", "")), checkout.tree, checkout.project)
-        return await self.gate.decide(
-            attrs.evolve(use, tree=checkout.project, input={**use.input, "command": command})
-        )
 
 
 def _replaced(text: str, path: Path, by: Path) -> str:
@@ -104,7 +86,7 @@ async def checkout_of(git: Git, commit: str | None = None) -> AsyncGenerator[Che
     # Not in a thread: a cancellation could come before its result, which would leave the folder behind.
     folder = make_folder(git.root)
     try:
-        tree, places = await git.call(partial(_fill, command, folder, commit))
+        tree, places = await git.call(_fill, command, folder, commit)
         yield Checkout(commit=commit, tree=tree, project=git.root, places=places)
     finally:
         await asyncio.shield(asyncio.to_thread(remove_folder, folder))

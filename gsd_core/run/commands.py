@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -67,9 +67,17 @@ class CommandGate(Protocol):
 
 
 async def check(
-    gate: CommandGate, command: str, tree: Path, limit: timedelta, *, places: Sequence[Place] = ()
+    gate: CommandGate,
+    command: str,
+    tree: Path,
+    limit: timedelta,
+    *,
+    places: Sequence[Place] = (),
+    judged_as: Callable[[ToolUse], ToolUse] = lambda use: use,
 ) -> CheckResult:
     """Run *command* in *tree* if the gate allows it; if refused or too slow, the result has no exit code.
+
+    *judged_as* returns the use of a tool that the gate decides about instead.
 
     In a sandbox, it sees *places* in addition to the tree. The command ends when its shell does: what it left
     running is ended, and does not count as output. It has no terminal, and its standard input is empty.
@@ -82,7 +90,7 @@ async def check(
         tree=tree,
         confined=bool(gate.sandbox.name),
     )
-    verdict = await gate.decide(use)
+    verdict = await gate.decide(judged_as(use))
     if not isinstance(verdict, Allow):
         refused = f"refused: {verdict.reason}"
         return CheckResult(command=command, exit=None, output=refused, unusable=f"it was {refused}")

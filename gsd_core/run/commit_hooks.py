@@ -24,7 +24,7 @@ import attrs
 
 from gsd_core.git import GitError, digests
 from gsd_core.git.command import Command
-from gsd_core.git.commit import add, full_message
+from gsd_core.git.commit import add
 from gsd_core.git.repository import common_dir, entries, head, prefix, top, within
 from gsd_core.git.throwaway import describe, refresh
 from gsd_core.model.sandbox import Place
@@ -58,7 +58,7 @@ async def commit_with_hooks(
     plain = partial(run.effects.commit, subject=subject, trailers=trailers, empty=empty, body=body)
     if not run.sandbox.name:
         return await plain(paths, verify=True)
-    found = await run.git.call(partial(_find_hooks, run.git.command))
+    found = await run.git.call(_find_hooks, run.git.command)
     changed = await run.git.call(lambda: [e.path for e in within(entries(run.git.command), paths)])
     if not found.names or not changed:
         return await plain(paths, verify=False)
@@ -67,14 +67,14 @@ async def commit_with_hooks(
     places = (*(protected if found.top != run.tree else ()), *found.places)
     async with run.sandbox.around(found.top, places=places, new_home=True) as inside:
         hooks = _Hooks(run=run, inside=inside, found=found)
-        text = await run.git.call(partial(full_message, run.git.command, subject, body, trailers))
+        text = await run.git.full_message(subject, body, trailers)
         await hooks.prepare(paths)
-        before = await run.git.call(lambda: digests(run.tree, changed))
+        before = await run.git.call(digests, run.tree, changed)
         try:
             await hooks.run_hook("pre-commit")
         except GitError:
             # A formatting hook changes the files and refuses the commit; then it has nothing to do.
-            if await run.git.call(lambda: digests(run.tree, changed)) == before:
+            if await run.git.call(digests, run.tree, changed) == before:
                 raise
             await hooks.prepare(paths)
             await hooks.run_hook("pre-commit")
@@ -83,7 +83,7 @@ async def commit_with_hooks(
         await hooks.run_hook("commit-msg", "--message")
         made = await plain(await hooks.staged(), verify=False, text=hooks.read_message())
         if made and "post-commit" in found.names and inside.git is not None:
-            await run.git.call(partial(refresh, run.git.command, inside.git))
+            await run.git.call(refresh, run.git.command, inside.git)
             # git ignores its exit code as well.
             await hooks.run_hook("post-commit", may_fail=True)
         return made
@@ -142,7 +142,7 @@ class _Hooks:
             git("read-tree", *(["HEAD"] if head(git) else ["--empty"]), environment=index)
             add(git, [entry.path for entry in within(entries(git), paths)], index)
 
-        await self.run.git.call(partial(prepare, self.run.git.command))
+        await self.run.git.call(prepare, self.run.git.command)
 
     async def staged(self) -> tuple[str, ...]:
         """Return the paths in the project whose index entry differs from the last commit."""
@@ -159,7 +159,7 @@ class _Hooks:
                 path.removeprefix(here) for path in listed.split("\0") if path and path.startswith(here)
             )
 
-        return await self.run.git.call(partial(read, self.run.git.command))
+        return await self.run.git.call(read, self.run.git.command)
 
     async def run_hook(self, name: str, *arguments: str, may_fail: bool = False) -> None:
         """Run a hook, if the repository has it."""

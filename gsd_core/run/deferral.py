@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gsd_core.files import remove_below
 from gsd_core.machine.facts import AttemptFailed, StepCompleted, TaskDeferred
 from gsd_core.model.step import DeferredTask, StepRequest
 from gsd_core.planning.model import Task
@@ -19,7 +18,7 @@ from .delivery import is_within, may_commit, relative_to
 from .guard import check_seal
 from .permission import StepGate
 from .runtime import Run
-from .work import changes
+from .work import changes, put_aside
 
 MAX_REASON = 2000
 
@@ -37,10 +36,8 @@ async def defer_task(
     found = (await changes(run, step.id)).ours
     taken = tuple(path for path in found if may_commit(path) and is_within(path, {*named, *gate.written}))
     name = f"{run.id}-{step.plan.id}-task-{task.number}"
-    ref = await run.git.save_recovery(name, taken) if taken else ""
     # A crash before the fact repeats all of it: what was taken back is no change any more.
-    for path in await run.git.take_back(taken):
-        remove_below(run.tree, path)
+    ref = await put_aside(run, name, taken)
     deferred = TaskDeferred(
         plan=step.plan.id,
         task=task.number,

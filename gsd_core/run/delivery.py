@@ -6,7 +6,7 @@ The core does this itself and not a detector: it needs git, and no plugin may be
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePath, PurePosixPath
 
 from attrs import evolve
@@ -31,12 +31,14 @@ def promised(plan: Plan) -> tuple[str, ...]:
 
     Protected paths and files with secrets are left out, because a task never commits them.
     """
-    paths = [
-        *plan.files_modified,
-        *(artifact.path for artifact in plan.must_haves.artifacts),
-        *(path for task in plan.tasks for path in task.files),
-    ]
-    return tuple(dict.fromkeys(path for path in paths if is_committable(path)))
+    return tuple(dict.fromkeys(path for path in listed_in(plan) if is_committable(path)))
+
+
+def listed_in(plan: Plan) -> Iterator[str]:
+    """Yield all paths that *plan* lists."""
+    yield from plan.files_modified
+    yield from (artifact.path for artifact in plan.must_haves.artifacts)
+    yield from (path for task in plan.tasks for path in task.files)
 
 
 def is_committable(path: str) -> bool:

@@ -16,7 +16,6 @@ holds for a call that the death of this process ended.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -32,6 +31,7 @@ from gsd_core.errors import Interference, Permanent
 from gsd_core.machine import facts
 from gsd_core.machine.facts import Record, typed
 from gsd_core.model.sandbox import Place
+from gsd_core.plugins.plugin_task import finish as finish_task
 from gsd_core.sanitize import one_line
 
 from .runtime import Run
@@ -74,10 +74,11 @@ async def guarded(
     except BaseException:
         # What ended the call is the cause of the failure, but everything is undone all the same.
         with suppress(Interference):
-            await _to_its_end(run, step, attempt)
+            await finish_task(_check(run, step, attempt))
         raise
     else:
-        notes += await _to_its_end(run, step, attempt)
+        # To the end even if this task is cancelled: otherwise changes could remain.
+        notes += await finish_task(_check(run, step, attempt))
     finally:
         place.owners -= owned
         place.guards.remove(inside)
@@ -112,18 +113,6 @@ def record_confinement(run: Run, *, step: str, attempt: int) -> None:
     if len(run.workspace.guards) > 1 or places:
         fact = facts.GuardConfined(calls=len(run.workspace.guards), places=places)
         run.record(fact, step=step, attempt=attempt)
-
-
-async def _to_its_end(run: Run, step: str, attempt: int) -> tuple[str, ...]:
-    """Check the seal to the end even if this task is cancelled: otherwise changes could remain."""
-    checking = asyncio.ensure_future(_check(run, step, attempt))
-    try:
-        return await asyncio.shield(checking)
-    except asyncio.CancelledError:
-        await asyncio.wait([checking])
-        if not checking.cancelled():
-            checking.exception()
-        raise
 
 
 async def check_seal(run: Run, *, step: str, attempt: int) -> tuple[str, ...]:
@@ -178,7 +167,7 @@ async def _undo(
 ) -> tuple[str, tuple[str, ...]]:
     """Save, record and undo *changes*; return the ref that has them and what could not be undone."""
     name = f"{run.id}-{step.replace('/', '-') or 'start'}-{attempt}-changed"
-    kept = await run.git.call(partial(run.workspace.sealer.save, name, changes))
+    kept = await run.git.call(run.workspace.sealer.save, name, changes)
     found = facts.GuardFound(
         what=tuple(one_line(difference.what, MAX_LENGTH) for difference in changes.differences),
         mild=all(difference.mild for difference in changes.differences),

@@ -23,7 +23,6 @@ from attrs import evolve
 from gsd_core.errors import Permanent, ProjectError
 from gsd_core.files import read_below
 from gsd_core.git import GitError
-from gsd_core.git.commit import full_message
 from gsd_core.machine import facts
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import StepId
@@ -187,8 +186,7 @@ async def _merged(run: Run, step: str, ours: str, theirs: str) -> str:
     """Return the merge of *theirs* into *ours*; no branch has it yet."""
     plan = StepId.parse(step).detail
     names = {"GSD-Run": run.id, "GSD-Step": step, "GSD-Task": f"{plan}/merge"}
-    command = run.git.command
-    text = await run.git.call(lambda: full_message(command, f"chore({plan}): merge its commits", "", names))
+    text = await run.git.full_message(f"chore({plan}): merge its commits", "", names)
     try:
         both = await run.git.changed_by_both(ours, theirs)
         generated = {path: sha for path, sha in both.items() if generated_by(path)}

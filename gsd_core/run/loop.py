@@ -12,17 +12,9 @@ import attrs
 
 from gsd_core.errors import Parked, PlanningError, ProjectError
 from gsd_core.exit_codes import ExitCode
+from gsd_core.machine import facts
 from gsd_core.machine.claims import dependents
 from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Next, Settle, Start, Wait, due, exit_of
-from gsd_core.machine.facts import (
-    KIND_OF,
-    ControlAsked,
-    QuestionAnswered,
-    QuestionWithdrawn,
-    Record,
-    TimerFired,
-    TimerSet,
-)
 from gsd_core.machine.schedule import Schedule, works_of
 from gsd_core.machine.state import State
 from gsd_core.model.counts import some_of
@@ -46,7 +38,7 @@ from .step import run_step
 log = logging.getLogger(__name__)
 
 Work: TypeAlias = ApplyResult | Settle | Next
-ANSWERS = (QuestionAnswered, QuestionWithdrawn, ControlAsked)
+ANSWERS = (facts.QuestionAnswered, facts.QuestionWithdrawn, facts.ControlAsked)
 """Facts after which something else may be due beside what is being done."""
 
 
@@ -147,8 +139,8 @@ class Tasks:
             return self._end or self.unanswered[0][1]
         answered = asyncio.Event()
 
-        def listen(_: State, fact: Record) -> None:
-            if fact.kind in map(KIND_OF.get, ANSWERS):
+        def listen(_: State, fact: facts.Record) -> None:
+            if fact.kind in map(facts.KIND_OF.get, ANSWERS):
                 answered.set()
 
         waiting = asyncio.ensure_future(answered.wait())
@@ -331,7 +323,7 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
 
 async def _wait(run: Run, step: str, until: datetime) -> None:
     """Sleep until *step* may continue or another process asks for a stop; keep taking answers."""
-    set_at = [fact.at for fact in run.facts(TimerSet, step=step, after=run.step(step).base)]
+    set_at = [fact.at for fact in run.facts(facts.TimerSet, step=step, after=run.step(step).base)]
     # The wait is never longer than it was meant to be when the timer was set: while it lasts, or between
     # two processes, the clock may be set back by hours.
     planned = until - set_at[-1] if set_at else until - run.now()
@@ -344,4 +336,4 @@ async def _wait(run: Run, step: str, until: datetime) -> None:
         take_answers(run)
         state = run.state
     if not (state.stop_asked or state.pause_asked):
-        run.record(TimerFired(), step=step)
+        run.record(facts.TimerFired(), step=step)

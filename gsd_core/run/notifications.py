@@ -121,7 +121,7 @@ def _phases(state: State) -> str:
     """Return how many of the phases in range are complete; empty if there are none yet."""
     wanted = [
         phase
-        for phase in (state.seen.phases if state.seen else ())
+        for phase in state.phases
         if state.options.phases is None or phase.number in state.options.phases
     ]
     # A phase counts from its last step on: the planning files are read again only after its event.

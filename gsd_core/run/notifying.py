@@ -72,7 +72,7 @@ class Notifier:
                     self._begun.setdefault(key, fact.at)
                     unknown.pop(key, None)
         for key, step in unknown.items():
-            self._record_unknown(key, step, "gsd ended before there was a result")
+            self._record_sent(key, step, [Delivered(reason="gsd ended before there was a result")])
         for key, fact in asked.items():
             if (record := self.run.state.inquiries.get(key)) and record.open:
                 self.follow(fact)
@@ -180,7 +180,8 @@ class Notifier:
         try:
             outcomes = await self.run.hooks.fan_out(gsd_notify, SEND_LIMIT, notice)
         except asyncio.CancelledError:
-            self._record_unknown(notice.key, notice.step, "the run ended before there was a result")
+            unknown = Delivered(reason="the run ended before there was a result")
+            self._record_sent(notice.key, notice.step, [unknown])
             raise
         deliveries = [
             _as_recorded(delivery, outcome.plugin)
@@ -198,9 +199,6 @@ class Notifier:
             return ()
         texts = dict.fromkeys(safe_text(link, multiline=False) for _, link in found)
         return tuple(link for link in texts if link.startswith(("http://", "https://")))[:MAX_LINKS]
-
-    def _record_unknown(self, key: str, step: str, why: str) -> None:
-        self._record_sent(key, step, [Delivered(reason=why)])
 
     def _record_sent(self, key: str, step: str, deliveries: Sequence[Delivered]) -> None:
         plugins = dict.fromkeys(one.plugin for one in deliveries if one.plugin)

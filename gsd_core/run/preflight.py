@@ -11,7 +11,6 @@ import re
 import shlex
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -25,13 +24,13 @@ from gsd_core.errors import (
     machine_error,
 )
 from gsd_core.git import Git
-from gsd_core.git.history import existing_commits
 from gsd_core.git.repository import how_to_end
 from gsd_core.git.untrusted import refuse_filters
 from gsd_core.journal.store import Journal
 from gsd_core.machine.due import is_initializing, starts_milestone
 from gsd_core.machine.facts import AgentOpened, StepReturned
 from gsd_core.machine.state import State
+from gsd_core.model.counts import some_of
 from gsd_core.model.ids import normal_phase
 from gsd_core.model.step import Idea, StepResult
 from gsd_core.planning.config import CONFIG, read_config
@@ -151,7 +150,7 @@ async def check_project(request: RunRequest, git: Git, journal: Journal, last: L
     # Before the files are read, because those of another branch, or of half a merge, would mislead.
     await _check_operation(git)
     # Now rather than at the first commit, after the agent's work was paid for.
-    await git.call(partial(refuse_filters, git.command))
+    await git.call(refuse_filters, git.command)
     validate_config(read_config(request.root), CONFIG)
     settings = request.settings.of(RunSettings)
     if not settings.accept_branch:
@@ -169,7 +168,7 @@ async def check_project(request: RunRequest, git: Git, journal: Journal, last: L
         planned = any(path.startswith(".planning/") for path in dirty)
         then = "; those in .planning/ are committed with the next step" if planned else ""
         raise ProjectError(
-            f"uncommitted changes to tracked files: {_listed(dirty)}",
+            f"uncommitted changes to tracked files: {some_of(dirty)}",
             hint=f"commit or stash them, or use --allow-dirty to leave them out of every commit{then}",
         )
 
@@ -194,8 +193,7 @@ async def _check_journal(request: RunRequest, git: Git, last: LastRun) -> None:
     commits = [commit for of_phase in last.history.commits.values() for commit in of_phase]
     if not commits:
         return
-    known = await git.call(partial(existing_commits, git.command, commits))
-    if known:
+    if await git.existing_commits(commits):
         return
     path = await git.data_directory() / "journal.db"
     raise ProjectError(
@@ -210,7 +208,7 @@ async def _check_operation(git: Git) -> None:
         raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
     if conflicts := [entry.path for entry in await git.entries() if entry.unmerged]:
         raise ProjectError(
-            f"files with merge conflicts: {_listed(conflicts)}", hint="resolve them, git add them, and commit"
+            f"files with merge conflicts: {some_of(conflicts)}", hint="resolve them, git add them, and commit"
         )
 
 
@@ -262,14 +260,9 @@ async def _check_planning_files(git: Git, expected: Sequence[str]) -> None:
     paths = " ".join(shlex.quote(path) for path in missing)
     where = paths if len(missing) <= SHOWN_PATHS else ".planning"
     raise ProjectError(
-        f"planning files are committed, but missing: {_listed(missing)}",
+        f"planning files are committed, but missing: {some_of(missing)}",
         hint=f"git restore --staged --worktree {where}; or, to have it done again, commit the deletion",
     )
-
-
-def _listed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
-    return f"{', '.join(paths[:SHOWN_PATHS])}{more}"
 
 
 def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:

@@ -133,7 +133,10 @@ def private_home(root: Path, *, caches: bool = True) -> Path:
     other projects that were not used for :data:`UNUSED` are removed. Raises ``OSError``.
     """
     homes = _homes()
-    _sweep(homes)
+    for other in homes.iterdir():
+        with suppress(OSError):
+            if time.time() - (other / "used").stat().st_mtime > UNUSED.total_seconds():
+                remove_folder(other)
     digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
     folder = homes / digest
     home = folder / "home"
@@ -200,7 +203,7 @@ def _furnish(home: Path) -> None:
             _link(home / name, real / name)
         for name in CONFIGURATION:
             _copy_configuration(real / name, home / name)
-    (home.parent / "passwd").write_text(_users(home), encoding="utf-8", errors="surrogateescape")
+    _write_users(home)
 
 
 def _make_folder(home: Path, name: str) -> None:
@@ -221,7 +224,7 @@ def empty_home(folder: Path) -> Path:
     folder = folder.resolve()
     home = folder / "home"
     home.mkdir(mode=0o700)
-    (folder / "passwd").write_text(_users(home), encoding="utf-8", errors="surrogateescape")
+    _write_users(home)
     return home
 
 
@@ -319,13 +322,6 @@ def _homes() -> Path:
     raise problem or OSError("there is no folder for private homes")
 
 
-def _sweep(homes: Path) -> None:
-    for folder in homes.iterdir():
-        with suppress(OSError):
-            if time.time() - (folder / "used").stat().st_mtime > UNUSED.total_seconds():
-                remove_folder(folder)
-
-
 def _clean(folder: Path, home: Path) -> None:
     """Remove everything below *folder* that is not :data:`KEPT`. Symlinks are removed, never followed."""
     kept = [home / name for name in KEPT]
@@ -411,14 +407,14 @@ def _link(link: Path, target: Path) -> None:
             link.symlink_to(target.resolve())
 
 
-def _users(home: Path) -> str:
-    """Return an ``/etc/passwd`` with *home* as this user's home folder."""
-    own = os.getuid()
+def _write_users(home: Path) -> None:
+    """Write an ``/etc/passwd`` with *home* as this user's home folder, beside that."""
+    lines = [_user(home)]
     with suppress(OSError):
-        lines = Path("/etc/passwd").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        kept = [line for line in lines if line.split(":")[2:3] != [str(own)]]
-        return "".join(f"{line}\n" for line in [_user(home), *kept])
-    return f"{_user(home)}\n"
+        text = Path("/etc/passwd").read_text(encoding="utf-8", errors="surrogateescape")
+        lines += [line for line in text.splitlines() if line.split(":")[2:3] != [str(os.getuid())]]
+    text = "".join(f"{line}\n" for line in lines)
+    (home.parent / "passwd").write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def _user(home: Path) -> str:

@@ -152,11 +152,17 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
         case "step.completed":
             yield from _step_completed(state, fact)
         case "question.asked":
-            yield from _question_asked(state, fact)
+            inquiry: Inquiry = structure(data["inquiry"], Inquiry)
+            yield "question.asked", {"key": inquiry_key(inquiry), "inquiry": data["inquiry"]}
+            if inquiry.kind == "escalation":
+                yield _escalated(state, fact)
         case "question.answered":
             yield from _question_answered(state, fact)
         case "notice.sent":
-            yield from _notice_sent(data)
+            for delivery in data.get("deliveries") or ():
+                # A plugin that raised has its own event.
+                if not delivery["ok"] and delivery["service"] not in ("", delivery["plugin"]):
+                    yield "notice.failed", {"notice": data["key"], **_picked(delivery, "service", "reason")}
         case "question.withdrawn" if data["key"] in state.inquiries:
             asked = state.inquiries[data["key"]].inquiry.questions
             yield "question.withdrawn", {"questions": [question.id for question in asked]}
@@ -209,16 +215,9 @@ def _step_completed(state: State, fact: Record) -> Iterator[tuple[EventName, Dat
         yield "phase.completed", {"number": step.phase, "name": _phase_name(state, step.phase)}
 
 
-def _question_asked(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
-    inquiry: Inquiry = structure(fact.data["inquiry"], Inquiry)
-    yield "question.asked", {"key": inquiry_key(inquiry), "inquiry": fact.data["inquiry"]}
-    if inquiry.kind == "escalation":
-        yield _escalated(state, fact)
-
-
 def _escalated(state: State, fact: Record) -> tuple[EventName, Data]:
     number = StepId.parse(fact.step).phase
-    phase = state.seen.phase(number) if state.seen else None
+    phase = state.phase(number)
     if phase and str(fact.data.get("occasion")).startswith("gaps"):
         return "gap.escalated", {"phase": number, "gaps": list(phase.gaps)}
     record = state.steps.get(fact.step)
@@ -236,13 +235,6 @@ def _question_answered(state: State, fact: Record) -> Iterator[tuple[EventName, 
         yield "phase.skipped", {"number": record.id.phase, "reason": answer.words}
 
 
-def _notice_sent(data: Data) -> Iterator[tuple[EventName, Data]]:
-    """Yield the services that failed; a plugin that raised has its own event."""
-    for delivery in data.get("deliveries") or ():
-        if not delivery["ok"] and delivery["service"] not in ("", delivery["plugin"]):
-            yield "notice.failed", {"notice": data["key"], **_picked(delivery, "service", "reason")}
-
-
 def _cost(usage: Data) -> Data:
     tokens = sum(value for key, value in usage.items() if key.endswith("_tokens"))
     return {"dollars": usage.get("dollars"), "tokens": tokens, "calls": 1, "basis": usage.get("basis")}
@@ -253,5 +245,5 @@ def _picked(data: Data, *keys: str) -> dict[str, Any]:
 
 
 def _phase_name(state: State, number: str) -> str:
-    phase = state.seen.phase(number) if state.seen else None
+    phase = state.phase(number)
     return phase.name if phase else ""

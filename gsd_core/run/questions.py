@@ -144,15 +144,6 @@ def _time_left(run: Run, inquiry: Inquiry) -> timedelta:
     return min(limit, max(left, LEAST_TIME))
 
 
-def _decide(run: Run, inquiry: Inquiry, policy: str) -> None:
-    """Follow the user's policy about questions that nobody has answered in time."""
-    if policy == "stop":
-        ids = _ids(inquiry)
-        raise Parked(f"nobody has answered {', '.join(ids)} in time", ids)
-    for answer in _recommended(inquiry):
-        _record_answer(run, answer, via="questions.timeout")
-
-
 def _recommended(inquiry: Inquiry) -> list[Answer]:
     """Return the answers that a policy may give in a person's place: recommended options, and no others."""
     if inquiry.kind == "escalation":
@@ -184,8 +175,13 @@ async def _wait_for_an_answer(run: Run, inquiry: Inquiry, decide_at: float) -> N
     except TimeoutError:
         if not limit.expired():
             raise
-        if _unanswered(run, inquiry) == inquiry:
-            _decide(run, inquiry, policy)
+        if _unanswered(run, inquiry) != inquiry:
+            return
+        if policy == "stop":
+            ids = _ids(inquiry)
+            raise Parked(f"nobody has answered {', '.join(ids)} in time", ids) from None
+        for answer in _recommended(inquiry):
+            _record_answer(run, answer, via="questions.timeout")
 
 
 async def _wait_for_people(run: Run, inquiry: Inquiry, wait_for_inbox: timedelta) -> None:

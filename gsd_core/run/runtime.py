@@ -32,11 +32,10 @@ from gsd_core.model.step import Idea
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import PluginInfo
-from gsd_core.run.last_run import KEEP_AFTER, keep_run
 from gsd_core.sanitize import safe_file, safe_text
 from gsd_core.settings import LimitSettings, RunSettings, Settings, is_rehearsal
 
-from .last_run import LastRun
+from .last_run import KEEP_AFTER, LastRun, keep_run
 from .sandbox import Sandbox
 from .spending import Everywhere
 from .step_types import StepTypes

@@ -158,7 +158,8 @@ class Sealer:
         edited = {
             path: self._mark(path)
             for path in found
-            if accepted(self._full(path)) or (owned and path.startswith(f"{PLANNING}/"))
+            if accepted(Path(os.path.normpath(self.root / path)))
+            or (owned and path.startswith(f"{PLANNING}/"))
         }
         self._keep({path: mark for path, mark in edited.items() if mark})
         files = tuple(path for path in found if path not in edited)
@@ -263,9 +264,6 @@ class Sealer:
             git_refs.unstage(self.git, inside)
         return tuple(problems)
 
-    def _full(self, path: str) -> Path:
-        return Path(os.path.normpath(self.root / path))
-
     def _places(self) -> Places | None:
         try:
             return git_refs.places(self.git)
@@ -328,14 +326,10 @@ class Sealer:
         if here and not commit.project:
             return bool(commit.paths) and not any(path.startswith(here) for path in commit.paths)
         folder = f"{commit.project}/"
-        if not commit.project or folder == here or not self._is_project(commit.project):
+        if not commit.project or folder == here or not all(p.startswith(folder) for p in commit.paths):
             return False
-        return all(path.startswith(folder) for path in commit.paths)
-
-    def _is_project(self, folder: str) -> bool:
-        """Whether a run has worked in that folder of the repository."""
-        places = git_refs.places(self.git)
-        there = places.top / folder
+        # A run has worked there.
+        there = git_refs.places(self.git).top / folder
         return there.is_dir() and data_directory(attrs.evolve(self.git, root=there)).is_dir()
 
     def _new_stash(self, seal: Seal, now: Refs) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from gsd_core.errors import Parked
@@ -47,7 +46,7 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
             continue
         suspect = is_suspect_name(name)
         # In a thread: the search in a large file takes up to a second, and would block the loop.
-        found = await run.git.call(partial(secrets_in, run.tree / path, suspect=suspect))
+        found = await run.git.call(secrets_in, run.tree / path, suspect=suspect)
         if not found:
             continue
         known = {secret for _, _, secret in find_secrets(before[:SCAN_LIMIT], suspect=suspect)}

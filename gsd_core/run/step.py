@@ -211,9 +211,7 @@ async def _request(run: Run, start: Start) -> StepRequest:
         now=run.now(),
         files=await run.git.files(MAX_FILES) if works_on_code else (),
         programs=installed_programs() if works_on_code else (),
-        complete=tuple(one.number for one in run.state.seen.phases if standing(run.state, one) != "open")
-        if run.state.seen
-        else (),
+        complete=tuple(one.number for one in run.state.phases if standing(run.state, one) != "open"),
     )
 
 
@@ -539,18 +537,9 @@ def _setbacks(run: Run, step: str) -> Setbacks:
 
 
 def _record_result(run: Run, step: StepRequest, attempt: Attempt) -> None:
-    phase, result = step.phase.number if step.phase else "", attempt.result
-    returned = facts.StepReturned(result=unstructure(result), phase=phase, tip=attempt.tip)
-    if isinstance(result.outcome, Verified):
-        report = result.outcome.report
-        returned = attrs.evolve(
-            returned,
-            gaps=tuple(gap.key for gap in report.gaps),
-            failed_detectors=report.failed_detectors,
-            passed=report.passed,
-        )
-    if isinstance(result.outcome, Found):
-        returned = attrs.evolve(returned, gaps=tuple(gap.key for gap in result.outcome.gaps))
+    outcome, plans = attempt.result.outcome, None
+    report = outcome.report if isinstance(outcome, Verified) else None
+    found = outcome if isinstance(outcome, Found) else report
     if attempt.owned:
         # Plans that the run's own agent wrote need no trust at the next start.
         now = read_planning(run.root)
@@ -559,7 +548,15 @@ def _record_result(run: Run, step: StepRequest, attempt: Attempt) -> None:
         plans = {
             path: digest for path, digest in plan_digests(now, paths).items() if known.get(path) != digest
         }
-        returned = attrs.evolve(returned, plans=plans)
+    returned = facts.StepReturned(
+        result=unstructure(attempt.result),
+        phase=step.phase.number if step.phase else "",
+        gaps=tuple(gap.key for gap in found.gaps) if found else None,
+        failed_detectors=report.failed_detectors if report else None,
+        passed=report.passed if report else None,
+        plans=plans,
+        tip=attempt.tip,
+    )
     run.record(returned, step=step.id, attempt=run.step(step.id).attempt)
 
 

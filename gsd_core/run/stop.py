@@ -145,7 +145,10 @@ def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None
 @contextmanager
 def _listening() -> Generator[None]:
     """Listen to :data:`SIGNALS`; SIGHUP stays ignored if it is, as under ``nohup``."""
-    listener = Listener(_terminal_mode())
+    terminal: list[Any] | None = None
+    with suppress(OSError, termios.error):
+        terminal = termios.tcgetattr(STDERR)
+    listener = Listener(terminal)
     os.set_blocking(listener.pipe[1], False)
     reader = threading.Thread(target=listener.read_signals, name="gsd-signals", daemon=True)
     reader.start()
@@ -165,9 +168,3 @@ def _listening() -> Generator[None]:
         reader.join()
         for end in listener.pipe:
             os.close(end)
-
-
-def _terminal_mode() -> list[Any] | None:
-    with suppress(OSError, termios.error):
-        return termios.tcgetattr(STDERR)
-    return None

@@ -25,6 +25,7 @@ from gsd_core.sanitize import redact, sanitize
 
 from .check_output import syntax_error, why_unusable
 from .commands import check
+from .delivery import listed_in
 from .permission import StepGate
 from .runtime import Run
 
@@ -53,7 +54,9 @@ async def check_task(run: Run, step: StepRequest, gate: StepGate, task: Task) ->
     if not task.check:
         return None
     result = await check(gate, task.check, step.tree, run.limits.check)
-    why = why_unusable(task.check, result.exit, result.output, _promised(step.plan))
+    # The files that executing the plan creates or changes.
+    promised = frozenset(path.removeprefix("./") for path in listed_in(step.plan))
+    why = why_unusable(task.check, result.exit, result.output, promised)
     unusable = result.unusable or why
     return evolve(result, unusable=unusable, passed_before=passed_before(run, step.plan, task))
 
@@ -206,10 +209,3 @@ def _before(run: Run, name: str, command: str) -> CheckResult | None:
 
 def _digest(command: str) -> str:
     return hashlib.sha256(command.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _promised(plan: Plan) -> frozenset[str]:
-    """Return the files that executing *plan* creates or changes."""
-    artifacts = (artifact.path for artifact in plan.must_haves.artifacts)
-    files = (path for task in plan.tasks for path in task.files)
-    return frozenset(path.removeprefix("./") for path in (*plan.files_modified, *artifacts, *files))

@@ -15,6 +15,7 @@ from gsd_core.errors import GsdError
 from gsd_core.git import GitUnavailable
 from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult
+from gsd_core.model.counts import some_of
 from gsd_core.model.step import StepRequest, TaskCommit
 from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import clip, redact, safe_text
@@ -177,9 +178,8 @@ def _others(left: Sequence[str]) -> str:
     """Return a sentence about files that changed without being named."""
     if not left:
         return ""
-    more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
     return (
-        f"; changed, and not named: {', '.join(left[:SHOWN])}{more}. Name in `files` what belongs to the "
+        f"; changed, and not named: {some_of(left, SHOWN)}. Name in `files` what belongs to the "
         "task, delete what was a trial, and leave alone what is not yours"
     )
 

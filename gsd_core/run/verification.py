@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from attrs import define, evolve, frozen
 from gsd_core.errors import PluginRefused
 from gsd_core.files import start_as_text
 from gsd_core.git import Git
-from gsd_core.git.history import existing_commits
 from gsd_core.git.ignored import ignored_paths
 from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
@@ -303,7 +301,7 @@ async def phase_commits(git: Git, phases: Sequence[PhaseView]) -> list[dict[str,
     named = [await asyncio.to_thread(_commits_in_summaries, phase, trailed) for phase in phases]
     # One process of git for all of them: a project may have hundreds of plans.
     names = [name for plans in named for listed in plans.values() for name in listed]
-    ids = await git.call(partial(existing_commits, git.command, names))
+    ids = await git.existing_commits(names)
     found: list[dict[str, tuple[str, ...]]] = []
     for phase, plans in zip(phases, named, strict=True):
         listed = {plan: [ids[name] for name in plans[plan] if name in ids] for plan in plans}

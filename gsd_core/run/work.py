@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from gsd_core.errors import ProjectError
 from gsd_core.files import remove_below
@@ -188,12 +188,13 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
         await _stop(run, answer, key)
     if answer.chosen == (WITHOUT,):
         return
-    settled = facts.FilesSettled(paths=tuple(sorted(listed)), found=contents, how="plan")
+    how, commit = "plan", ""
     if answer.chosen == (COMMIT_FIRST,):
+        how = "committed"
         commit = await _commit_once(project, step, listed, "before", "uncommitted changes before the plan")
         if run is not project and await run.git.is_ancestor(await run.git.head() or "", commit):
             await run.effects.fast_forward(commit)
-        settled = evolve(settled, how="committed", commit=commit)
+    settled = facts.FilesSettled(paths=tuple(sorted(listed)), found=contents, how=how, commit=commit)
     run.record(settled, step=step.id, attempt=step.attempt)
 
 
@@ -220,14 +221,14 @@ async def settle_leftovers(run: Run, step: StepRequest) -> None:
     commits = bool(left) and await _commits_left(run, step, left)
     kept = None
     if run.workspace.name and (aside := [path for path in ours if not (commits and path in left)]):
-        kept = await _put_aside(run, step, aside)
+        kept = await put_aside(run, f"{run.id}-{step.id.replace('/', '-')}-left", aside)
     if left and not commits:
         run.record(facts.FilesLeft(paths=left, kept=kept), step=step.id, attempt=step.attempt)
 
 
-async def _put_aside(run: Run, step: StepRequest, paths: Sequence[str]) -> str:
-    """Keep uncommitted files of a work tree in a ref, and take them away, so that the tree can be removed."""
-    ref = await run.git.save_recovery(f"{run.id}-{step.id.replace('/', '-')}-left", paths)
+async def put_aside(run: Run, name: str, paths: Sequence[str]) -> str:
+    """Keep what is not committed of *paths* in a ref, take it back, and return the ref; repeatable."""
+    ref = await run.git.save_recovery(name, paths) if paths else ""
     for path in await run.git.take_back(paths):
         remove_below(run.tree, path)
     return ref
