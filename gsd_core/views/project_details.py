@@ -218,7 +218,10 @@ ANSWERED = Serializer(
     how=TEXT,
 )
 PLANNING = Serializer(
-    Planning, "name core_value milestone milestone_name idle? phases graph", graph=GRAPH.schema
+    Planning,
+    "name core_value milestone milestone_name idle? phases graph",
+    phases=arr(PHASE_ENTRY.schema),
+    graph=GRAPH.schema,
 )
 PLAN_TEXTS = Serializer(
     Plan,
@@ -229,6 +232,7 @@ PLAN_TEXTS = Serializer(
 VERDICT = Serializer(
     Verdict,
     "status score verified text gaps human",
+    text=TEXT,
     gaps=GAP,
     human=Serializer(HumanCheck, "test expected why result"),
 )

@@ -162,7 +162,7 @@ class Calls:
     async def _state(self, session: str) -> Result:
         number = self.harness.number
         status = await self.harness.status(session)
-        shown = status["phases"][:MAX_PHASES]
+        phases = status["phases"][:MAX_PHASES]
         return {
             "session": _row(self.harness.session(session)),
             "run": {
@@ -171,7 +171,7 @@ class Calls:
                 **_part(status, "phases_complete steps_in_progress idle cost"),
                 "assumed_checks": status["assumed"]["count"],
             },
-            "phases": [_part(one, "number name status plans gap_rounds") for one in shown],
+            "phases": [_part(one, "number name status plans gap_rounds") for one in phases],
             "questions": [_part(one, "id kind step header answer_given") for one in status["questions"]],
             "change": number,
         }
@@ -179,7 +179,9 @@ class Calls:
     async def _questions(self, session: str) -> Result:
         number = self.harness.number
         status = await self.harness.status(session)
-        return {"questions": [_question(question) for question in status["questions"]], "change": number}
+        kept = "id kind step header text reason options multiple free_text human_only answer_given"
+        shown = [{**_part(one, kept), "is_manual_check": _is_check(one)} for one in status["questions"]]
+        return {"questions": shown, "change": number}
 
     async def _answer(self, session: str, question: str | None, words: str) -> Result:
         chosen = question or (await self._only_question(session, _is_open, "question"))["id"]
@@ -334,11 +336,6 @@ def _row(session: Session) -> Result:
 
 def _part(data: Mapping[str, Any], names: str) -> Result:
     return {name: data[name] for name in names.split()}
-
-
-def _question(question: Mapping[str, Any]) -> Result:
-    kept = "id kind step header text reason options multiple free_text human_only answer_given"
-    return {**_part(question, kept), "is_manual_check": _is_check(question)}
 
 
 def _is_open(question: Mapping[str, Any]) -> bool:

@@ -28,6 +28,7 @@ TOKEN_PROTOCOL = "gsd.token."
 WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 SECRET_NAMES = ("token", "access_token", "key", "authorization")
 
+NO_PAGE = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -35,8 +36,10 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
+    (b"content-security-policy", NO_PAGE),
+    (b"cache-control", b"no-store"),
 )
-NO_PAGE = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+"""The headers of every answer; one that sets a header itself keeps its own."""
 
 
 class Gate:
@@ -105,10 +108,9 @@ class Gate:
         site = headers.only("sec-fetch-site")
         if site in ("", "same-origin", "none"):
             return
-        is_link = (
-            headers.only("sec-fetch-mode") == "navigate" and headers.only("sec-fetch-dest") == "document"
-        )
-        if not (may_be_linked and is_link and not origin):
+        mode, destination = headers.only("sec-fetch-mode"), headers.only("sec-fetch-dest")
+        is_link = mode == "navigate" and destination == "document" and not origin
+        if not (may_be_linked and is_link):
             raise Refused(403, "the page that sent this comes from another site")
 
     def _scope_of(self, scope: Any, headers: Headers) -> Scope | None:
@@ -187,10 +189,6 @@ def _with_headers(send: Send, nonce: str) -> Send:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             names = {name.lower() for name, _ in message["headers"]}
             more = [(name, value) for name, value in HEADERS if name not in names]
-            if b"content-security-policy" not in names:
-                more.append((b"content-security-policy", NO_PAGE.encode()))
-            if b"cache-control" not in names:
-                more.append((b"cache-control", b"no-store"))
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
 
@@ -202,20 +200,16 @@ async def _refuse(refused: Refused, scope: Any, receive: Receive, send: Send) ->
 
     response = JSONResponse(refused.as_json(), status_code=refused.status)
     if scope["type"] == "websocket":
-        await _refuse_socket(response, scope, receive, send)
+        await receive()
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        head = {"status": response.status_code, "headers": response.raw_headers}
+        await send({"type": "websocket.http.response.start", **head})
+        await send({"type": "websocket.http.response.body", "body": response.body})
         return
     if refused.status == 401:
         response.headers["www-authenticate"] = "Bearer"
     # What is left of the body is not read, so the connection cannot be used again.
     response.headers["connection"] = "close"
     await response(scope, receive, send)
-
-
-async def _refuse_socket(response: Any, scope: Any, receive: Receive, send: Send) -> None:
-    await receive()
-    if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    head = {"status": response.status_code, "headers": response.raw_headers}
-    await send({"type": "websocket.http.response.start", **head})
-    await send({"type": "websocket.http.response.body", "body": response.body})
