@@ -141,9 +141,8 @@ async def _serve(run: RunInfo) -> AsyncGenerator[None]:
         )
     scenario = chosen.scenario(run)
     folder = await asyncio.to_thread(rehearsal_folder, run) if chosen.file else None
-    rules = ActiveRules(
-        rules=chosen.file.rules if chosen.file else (), file=folder / "rules.json" if folder else None
-    )
+    counts = folder / "rules.json" if folder else None
+    rules = ActiveRules(rules=chosen.file.rules if chosen.file else (), file=counts)
     if "rehearsal" in run.agent.split(", ") and not scenario.product.as_asked:
         _log.warning(
             "this is a rehearsal: it plays a script, which builds a small program that greets, and does not "

@@ -38,9 +38,8 @@ def attach_terminal(session: str) -> int:
     project = safe_text(found.project.name, multiline=False)
     click.echo(f"session {found.id} of {project}; Ctrl-] leaves it running", err=True)
     if found.has_ended:
-        raise UserError(
-            f"session {found.id} is not running ({found.state})", hint=f"what it printed: gsd logs {found.id}"
-        )
+        hint = f"what it printed: gsd logs {found.id}"
+        raise UserError(f"session {found.id} is not running ({found.state})", hint=hint)
     cursor = _replay_start(found.id)
     while True:
         found = _wait_for_terminal(found)
