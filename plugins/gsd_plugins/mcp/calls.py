@@ -56,7 +56,10 @@ class Calls:
     async def _call(self, name: str, given: Mapping[str, Any], progress: Progress) -> Result:
         match name:
             case "gsd_start_session":
-                found = await self._start(given)
+                refuse_agents("start a session")
+                arguments, project = command_of(given, self.harness.sessions())
+                started = await self.harness.start(arguments, project)
+                found = {"session": _row(started), "change": self.harness.number}
             case "gsd_list_sessions":
                 found = self._list(ended=given.get("ended", False))
             case "gsd_end_session":
@@ -98,12 +101,6 @@ class Calls:
         return result
 
     # Sessions
-
-    async def _start(self, given: Mapping[str, Any]) -> Result:
-        refuse_agents("start a session")
-        arguments, project = command_of(given, self.harness.sessions())
-        session = await self.harness.start(arguments, project)
-        return {"session": _row(session), "change": self.harness.number}
 
     def _list(self, *, ended: bool) -> Result:
         found = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]

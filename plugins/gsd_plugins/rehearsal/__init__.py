@@ -86,19 +86,17 @@ class RehearsalSettings:
     overloaded: bool = setting(
         True, help="whether one request is refused as if the API were overloaded", harmless=True
     )
-    _file: list[ScenarioFile] = attrs.field(
-        factory=lambda: list[ScenarioFile](), init=False, eq=False, repr=False
-    )
+    _file: ScenarioFile | None = attrs.field(init=False, eq=False, repr=False)
 
-    def __attrs_post_init__(self) -> None:
-        """Read the file, once: later, an agent could have changed it."""
-        if self.script:
-            self._file.append(read_scenario(self.script))
+    @_file.default
+    def _read_file(self) -> ScenarioFile | None:
+        # Once: later, an agent could have changed it.
+        return read_scenario(self.script) if self.script else None
 
     @property
     def file(self) -> ScenarioFile | None:
         """The contents of the scenario file, if there is one."""
-        return self._file[0] if self._file else None
+        return self._file
 
     def scenario(self, run: RunInfo) -> Scenario:
         """Return the scenario for a run's idea and seed."""

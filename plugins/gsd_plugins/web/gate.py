@@ -52,16 +52,15 @@ class Gate:
         """Serve one connection."""
         if scope["type"] not in ("http", "websocket"):
             return
-        nonce = secrets.token_urlsafe(18)
-        send = _with_headers(send, nonce)
+        send = _with_headers(send)
         try:
-            route, scope = self._admit(scope, nonce)
+            route, scope = self._admit(scope)
             receive = receive if scope["type"] == "websocket" else _limited(receive)
             await self._site.serve(route, scope, receive, send)
         except Refused as refused:
             await _refuse(refused, scope, receive, send)
 
-    def _admit(self, scope: Any, nonce: str) -> tuple[Route, Any]:
+    def _admit(self, scope: Any) -> tuple[Route, Any]:
         """Return the route of a request that may pass; raise :class:`Refused` for every other."""
         headers = Headers(scope["headers"])
         addresses = self._site.addresses
@@ -97,7 +96,7 @@ class Gate:
             raise Refused(403, "this token may only watch", "use the token for control")
         if not is_socket:
             _check_body(scope["method"], headers)
-        state = {"scope": allowed, "nonce": nonce}
+        state = {"scope": allowed, "nonce": secrets.token_urlsafe(18)}
         return found.route, {**scope, "path_params": dict(found.parameters), "gsd": state}
 
     def _check_origin(self, headers: Headers, *, may_be_linked: bool) -> None:
@@ -108,9 +107,10 @@ class Gate:
         site = headers.only("sec-fetch-site")
         if site in ("", "same-origin", "none"):
             return
-        mode, destination = headers.only("sec-fetch-mode"), headers.only("sec-fetch-dest")
-        is_link = mode == "navigate" and destination == "document" and not origin
-        if not (may_be_linked and is_link):
+        is_link = (
+            headers.only("sec-fetch-mode") == "navigate" and headers.only("sec-fetch-dest") == "document"
+        )
+        if not (may_be_linked and is_link and not origin):
             raise Refused(403, "the page that sent this comes from another site")
 
     def _scope_of(self, scope: Any, headers: Headers) -> Scope | None:
@@ -182,7 +182,7 @@ def _limited(receive: Receive) -> Receive:
     return read
 
 
-def _with_headers(send: Send, nonce: str) -> Send:
+def _with_headers(send: Send) -> Send:
     """Return *send*, which adds the headers that every answer has."""
 
     async def write(message: Message) -> None:
