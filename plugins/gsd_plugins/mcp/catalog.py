@@ -104,7 +104,7 @@ PROMPTS = (
     ),
 )
 TEXT, NUMBER, FLAG, OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "object"}
-SESSION = _text("session id, such as s12")
+SESSION: Schema = _text("session id, such as s12")
 CHANGE = NUMBER
 
 TOOLS: tuple[ToolSpec, ...] = (

@@ -86,12 +86,13 @@ class RehearsalSettings:
     overloaded: bool = setting(
         True, help="whether one request is refused as if the API were overloaded", harmless=True
     )
-    _file: ScenarioFile | None = attrs.field(init=False, eq=False, repr=False)
-
-    @_file.default
-    def _read_file(self) -> ScenarioFile | None:
-        # Once: later, an agent could have changed it.
-        return read_scenario(self.script) if self.script else None
+    # Read once: later, an agent could have changed the file.
+    _file: ScenarioFile | None = attrs.field(
+        default=attrs.Factory(lambda own: read_scenario(own.script) if own.script else None, takes_self=True),
+        init=False,
+        eq=False,
+        repr=False,
+    )
 
     @property
     def file(self) -> ScenarioFile | None:
