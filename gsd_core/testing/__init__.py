@@ -4,48 +4,26 @@
 the fixtures, needs pytest.
 """
 
-from .fakes import FakeAgentHost, FakeClock, FakeHost, RecordingNotifier, ScriptedHuman
-from .registry import make_hooks, make_manager
-from .samples import (
-    a_notice,
-    a_phase,
-    a_plan,
-    a_process,
-    a_project,
-    a_question,
-    a_run,
-    a_situation,
-    a_spend,
-    a_step,
-    a_task,
-    a_use,
-    an_event,
-    an_inquiry,
-)
-from .small_run import SmallRun, run_small
-
-__all__ = [
-    "FakeAgentHost",
-    "FakeClock",
-    "FakeHost",
-    "RecordingNotifier",
-    "ScriptedHuman",
-    "SmallRun",
-    "a_notice",
-    "a_phase",
-    "a_plan",
-    "a_process",
-    "a_project",
-    "a_question",
-    "a_run",
-    "a_situation",
-    "a_spend",
-    "a_step",
-    "a_task",
-    "a_use",
-    "an_event",
-    "an_inquiry",
-    "make_hooks",
-    "make_manager",
-    "run_small",
-]
+from .fakes import FakeAgentHost as FakeAgentHost
+from .fakes import FakeClock as FakeClock
+from .fakes import FakeHost as FakeHost
+from .fakes import RecordingNotifier as RecordingNotifier
+from .fakes import ScriptedHuman as ScriptedHuman
+from .registry import make_hooks as make_hooks
+from .registry import make_manager as make_manager
+from .samples import a_notice as a_notice
+from .samples import a_phase as a_phase
+from .samples import a_plan as a_plan
+from .samples import a_process as a_process
+from .samples import a_project as a_project
+from .samples import a_question as a_question
+from .samples import a_run as a_run
+from .samples import a_situation as a_situation
+from .samples import a_spend as a_spend
+from .samples import a_step as a_step
+from .samples import a_task as a_task
+from .samples import a_use as a_use
+from .samples import an_event as an_event
+from .samples import an_inquiry as an_inquiry
+from .small_run import SmallRun as SmallRun
+from .small_run import run_small as run_small

@@ -139,9 +139,8 @@ def check_sandbox(
     """
     value = _check_call(plugin, specs.gsd_sandbox, process, limit=MINUTE)
     if isinstance(value, SandboxUnavailable):
-        _require(
-            bool(value.reason and value.fix), "it is not available, but the reason or the fix is missing"
-        )
+        explained = bool(value.reason and value.fix)
+        _require(explained, "it is not available, but the reason or the fix is missing")
     if isinstance(value, SandboxedCommand):
         _require(bool(value.command), "the command is empty")
     if starts:
@@ -164,11 +163,9 @@ def _check_confined(plugin: object, process: ConfinedProcess) -> None:
 
     ended = run("exit 7")
     said = ended.stderr.decode(errors="replace").strip()[-500:]
-    _require(
-        ended.returncode == 7,
-        f"the exit code of the process does not arrive: 'exit 7' ended with {ended.returncode}"
-        + (f", and wrote: {said}" if said else ""),
-    )
+    wrote = f", and wrote: {said}" if said else ""
+    wrong = f"the exit code of the process does not arrive: 'exit 7' ended with {ended.returncode}{wrote}"
+    _require(ended.returncode == 7, wrong)
     for key, value in process.environment.items():
         is_set = run(f'test "${key}" = {shlex.quote(value)}').returncode == 0
         _require(is_set, f"the variable {key} is not {value!r} inside")
@@ -262,9 +259,8 @@ def check_steps(plugin: object, *situations: StepSituation) -> tuple[StepType, .
             shown = path.replace("{phase}", ".planning/phases/01-one").replace("{number}", "01")
             inside = bool(path) and not Path(shown).is_absolute() and ".." not in Path(shown).parts
             _require(inside, f"{one.kind!r} writes {path!r}, which is not relative to the project's root")
-            _require(
-                "{" not in shown, f"{one.kind!r} writes {path!r}: only {{phase}} and {{number}} are known"
-            )
+            unknown = f"{one.kind!r} writes {path!r}: only {{phase}} and {{number}} are known"
+            _require("{" not in shown, unknown)
         for situation in situations:
             began = time.monotonic()
             # As objects, because an author may have returned anything.

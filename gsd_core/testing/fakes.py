@@ -198,9 +198,7 @@ class FakeHost:
             raise Parked(question.text)
         if isinstance(answer, Answer):
             return attrs.evolve(answer, question=question.id)
-        if answer in {option.label for option in question.options}:
-            return Answer(question=question.id, chosen=(answer,))
-        return Answer(question=question.id, text=answer)
+        return _as_answer(question, answer)
 
     def _scripted_answer(self, question: Question) -> Answer | str | None:
         answers = self.answers
@@ -284,6 +282,13 @@ class FakeHost:
         result = await self.check(command)
         self._uses.append(ToolRecord(tool="run_command", target=command, exit=result.exit))
         return result
+
+
+def _as_answer(question: Question, reply: str, by: str = "") -> Answer:
+    """Return *reply* as an answer: the option with that label, else free text."""
+    if reply in {option.label for option in question.options}:
+        return Answer(question=question.id, chosen=(reply,), by=by)
+    return Answer(question=question.id, text=reply, by=by)
 
 
 def _deny_unconfirmed(use: ToolUse, reason: str) -> Permission:
@@ -398,9 +403,7 @@ class ScriptedHuman:
             if any(key in text for text in texts):
                 if not isinstance(reply, str):
                     return Answer(question=question.id, chosen=tuple(reply), by="script")
-                if reply in {option.label for option in question.options}:
-                    return Answer(question=question.id, chosen=(reply,), by="script")
-                return Answer(question=question.id, text=reply, by="script")
+                return _as_answer(question, reply, by="script")
         return None
 
 

@@ -156,9 +156,8 @@ def a_process(tree: Path, *command: str, **changes: Any) -> ConfinedProcess:
 
 def a_spend(**changes: Any) -> Spend:
     """Return what a run has spent after its first agent call."""
-    return attrs.evolve(
-        Spend(run=RUN, step="1/plan", spent=Decimal("0.10"), reserved=None, calls=1), **changes
-    )
+    spend = Spend(run=RUN, step="1/plan", spent=Decimal("0.10"), reserved=None, calls=1)
+    return attrs.evolve(spend, **changes)
 
 
 def an_event(name: Any = "step.completed", **changes: Any) -> Event:

@@ -152,9 +152,8 @@ class SmallWork:
                 text = f"# Phase 1: One - Context\n\n## Implementation Decisions\n\n- Database: {chosen}\n"
                 return _result("docs(01): capture phase context", f"{folder}/01-CONTEXT.md", text)
             case "plan":
-                return _result(
-                    "docs(01): plan phase", f"{folder}/{number}-PLAN.md", _plan(number, self.writes)
-                )
+                text = _plan(number, self.writes)
+                return _result("docs(01): plan phase", f"{folder}/{number}-PLAN.md", text)
             case "execute":
                 return await self._execute(step, host)
             case "verify":
@@ -177,9 +176,8 @@ class SmallWork:
             if commit.problem:
                 raise Permanent(f"task {one.number} of plan {step.plan.id}: {commit.problem}")
         text = f"---\nphase: 01-one\nplan: {step.detail[-2:]}\n---\n\n# Summary\n\nIt is built.\n"
-        return _result(
-            f"docs({step.plan.id}): complete plan", f"{step.phase.directory}/{step.plan.id}-SUMMARY.md", text
-        )
+        path = f"{step.phase.directory}/{step.plan.id}-SUMMARY.md"
+        return _result(f"docs({step.plan.id}): complete plan", path, text)
 
     @implements(gsd_run_agent, trylast=True)
     async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:

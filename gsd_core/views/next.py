@@ -202,6 +202,10 @@ def command_for(state: State, work: Due, gsd: str = "gsd") -> str:
     return f"{gsd} run --phases {number}" if re.fullmatch(r"[\d.]+[A-Z]?", number) else f"{gsd} run"
 
 
+_COMMANDS = {"survey": "map", "audit": "milestone audit", "close": "milestone complete"}
+"""Commands for one step that take no arguments, by the kind of the step."""
+
+
 def _again(step: StepId, words: str) -> str:
     """Return the command that asks for *step* again, without ``gsd``; empty if it cannot be typed."""
     if len(words) > MAX_QUESTION or not words.isprintable():
@@ -213,18 +217,12 @@ def _again(step: StepId, words: str) -> str:
             return f"plan {step.phase}{' --gaps' if step.round else ''}"
         case "discuss" | "execute" | "verify":
             return f"{step.kind} {step.phase}" + (f" {quoted}" if words else "")
-        case "survey":
-            return "map"
-        case "audit":
-            return "milestone audit"
-        case "close":
-            return "milestone complete"
         case "quick":
             return f"quick {full}{quoted}"
         case "debug":
             return f"debug {quoted}"
-        case _:
-            return ""
+        case kind:
+            return _COMMANDS.get(kind, "")
 
 
 def _id_of(work: Due) -> StepId:

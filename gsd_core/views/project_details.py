@@ -45,10 +45,9 @@ def commits_of(facts: Iterable[Record]) -> tuple[CommitDone, ...]:
     for fact in typed(facts, TaskCommitted, StepCompleted):
         done: TaskCommitted | StepCompleted = cast("Any", fact.data)
         task, subject = (done.task, done.name) if isinstance(done, TaskCommitted) else ("", done.subject)
-        if done.commit and done.commit not in found:
-            found[done.commit] = CommitDone(
-                sha=done.commit, subject=subject or task, step=fact.step, task=task, at=fact.at
-            )
+        sha, subject = done.commit, subject or task
+        if sha and sha not in found:
+            found[sha] = CommitDone(sha=sha, subject=subject, step=fact.step, task=task, at=fact.at)
     return tuple(found.values())
 
 
@@ -218,7 +217,10 @@ ANSWERED = Serializer(
     how=TEXT,
 )
 PLANNING = Serializer(
-    Planning, "name core_value milestone milestone_name idle? phases graph", graph=GRAPH.schema
+    Planning,
+    "name core_value milestone milestone_name idle? phases graph",
+    phases=arr(PHASE_ENTRY.schema),
+    graph=GRAPH.schema,
 )
 PLAN_TEXTS = Serializer(
     Plan,
@@ -229,6 +231,7 @@ PLAN_TEXTS = Serializer(
 VERDICT = Serializer(
     Verdict,
     "status score verified text gaps human",
+    text=TEXT,
     gaps=GAP,
     human=Serializer(HumanCheck, "test expected why result"),
 )

@@ -105,21 +105,18 @@ def render_report(report: Report) -> str:
         style(sheet),
     )
     parts = [el("section", el("h2", heading), *content, id=name) for name, heading, content in sections]
-    body = el(
-        "body", _header(report, title), el("nav", links, aria_label="Sections"), *parts, _footer(report)
-    )
+    nav = el("nav", links, aria_label="Sections")
+    body = el("body", _header(report, title), nav, *parts, _footer(report))
     return f"<!doctype html>\n{el('html', head, body, lang='en').markup}\n"
 
 
 def _header(report: Report, title: str) -> Html:
     planning, state = report.planning, report.state
-    milestone = (
-        " ".join(filter(None, [planning.milestone, planning.milestone_name])) if planning.phases else ""
-    )
+    milestone = " ".join(filter(None, [planning.milestone, planning.milestone_name]))
     began = f"{report.summary.started_at.astimezone():%d %B %Y, %H:%M}" if report.summary.started_at else ""
     facts = [
         f"from {state.idea_name}" if state.idea_name else "",
-        milestone,
+        milestone if planning.phases else "",
         f"began {began}" if began else "",
     ]
     facts += [f"{name} {value}" for name, value in report.about if value]
@@ -443,9 +440,8 @@ def _commit(commit: ReportedCommit) -> Html:
 
 def _patch(commit: ReportedCommit) -> Html:
     if not commit.patch:
-        return el(
-            "p", "This commit changed nothing below the project's folder, or it cannot be read any more."
-        )
+        nothing = "This commit changed nothing below the project's folder, or it cannot be read any more."
+        return el("p", nothing)
     # Redacted as a whole: a private key has several lines.
     lines = safe_text(commit.patch).split("\n")
     shown = [el("span", text(line), class_=_LINES.get(line[:1])) for line in lines[:MAX_PATCH_LINES]]
@@ -459,12 +455,11 @@ _LINES: Mapping[str, str] = {"+": "add", "-": "del", "@": "at", "d": "at", "i": 
 
 
 def _footer(report: Report) -> Html:
-    written = f"{report.written_at.astimezone():%d %B %Y, %H:%M}"
+    at = f"{report.written_at.astimezone():%d %B %Y, %H:%M}"
+    written = f"Written by gsd {report.version} on {at}. This file runs no scripts and loads nothing."
     return el(
         "footer",
-        el(
-            "p", f"Written by gsd {report.version} on {written}. This file runs no scripts and loads nothing."
-        ),
+        el("p", written),
         el("p", "What a verified requirement means: gsd's page “What exit code 0 means”."),
     )
 
@@ -476,6 +471,5 @@ def _badge(sign: str, word: str, color: str) -> Html:
 def _amount(costs: Costs) -> str:
     if not costs.calls:
         return dollars_text(Decimal(0))
-    return cost_text(costs.usage) + (
-        " + unknown" if costs.unknown and costs.usage.dollars is not None else ""
-    )
+    more = " + unknown" if costs.unknown and costs.usage.dollars is not None else ""
+    return cost_text(costs.usage) + more

@@ -32,6 +32,7 @@ from gsd_core.serializer import (
 )
 from gsd_core.serializer import schema_of as schema_of_type
 
+from . import project_details as details
 from .cost import COSTS, Grouping
 from .diagnosis import CHECK, CheckState
 from .forecast import FORECAST
@@ -40,7 +41,6 @@ from .next import NEXT
 from .plan_graph import GRAPH
 from .planning import GAPS, MILESTONE, PHASE, PLAN, REQUIREMENT
 from .progress import PROGRESS
-from .project_details import ANSWERED, COMMIT, PHASE_ENTRY, PLAN_ENTRY, STATEMENT, STEP_DONE
 from .status import PHASE_ROW, QUESTION, STATUS
 from .summary import ASSUMED
 from .why import WHY
@@ -225,12 +225,15 @@ SCHEMAS: Mapping[str, Schema] = {
 """By command; ``run`` is for all commands with ``--output-format json``, ``event`` for ``stream-json``."""
 
 DETAILS: Mapping[str, Schema] = {
-    "phase": _with(PHASE_ROW.schema, PHASE_ENTRY.schema),
-    "plan": PLAN_ENTRY.schema,
-    "statement": STATEMENT.schema,
-    "commit": COMMIT.schema,
-    "step": STEP_DONE.schema,
-    "answered question": ANSWERED.schema,
+    "phase": _with(PHASE_ROW.schema, details.PHASE_ENTRY.schema),
+    "phases": details.PLANNING.schema,
+    "plan": details.PLAN_ENTRY.schema,
+    "texts of a plan": details.PLAN_TEXTS.schema,
+    "verification": details.VERDICT.schema,
+    "statement": details.STATEMENT.schema,
+    "commit": details.COMMIT.schema,
+    "step": details.STEP_DONE.schema,
+    "answered question": details.ANSWERED.schema,
 }
 """The parts of :class:`gsd_core.project_details.ProjectDetails`."""
 

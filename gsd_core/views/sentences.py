@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gsd_core.machine.claims import standing
-from gsd_core.machine.due import END, AskAgain, Due, End, Escalate, Settle, Start, Wait, in_range
+from gsd_core.machine.due import END, ApplyResult, AskAgain, Due, End, Escalate, Settle, Start, Wait, in_range
 from gsd_core.machine.state import PhaseSnapshot, State
-from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, StepId, phase_order
+from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, phase_order
 
 from .next import Added, added_by
 
@@ -19,6 +19,13 @@ _CORE: Mapping[str, str] = {
     VERIFY: "verify {phase}",
     COMPLETE: "mark {phase} as complete",
 }
+_NOT_STARTED: Mapping[type[Due], str] = {
+    Settle: "restart {}",
+    AskAgain: "ask the question of {}",
+    Escalate: "ask how to continue with {}",
+    Wait: "wait for {}",
+    ApplyResult: "write the result of {} to the project's files",
+}
 LIFECYCLE = (DISCUSS, PLAN, EXECUTE, VERIFY, COMPLETE)
 
 
@@ -29,17 +36,9 @@ def describe_work(work: Due, state: State, added: Added) -> str:
     """
     if isinstance(work, End):
         return "nothing to do"
-    step = work.step if isinstance(work, Start) else StepId.parse(work.step)
-    if isinstance(work, Settle):
-        return f"restart {step}"
-    if isinstance(work, AskAgain):
-        return f"ask the question of {step}"
-    if isinstance(work, Escalate):
-        return f"ask how to continue with {step}"
-    if isinstance(work, Wait):
-        return f"wait for {step}"
     if not isinstance(work, Start):
-        return f"write the result of {step} to the project's files"
+        return _NOT_STARTED[type(work)].format(work.step)
+    step = work.step
     phase = _phase_text(state, step.phase)
     if step.kind == PLAN and work.for_gaps:
         return f"plan how to close the gaps of {phase} ({step})"

@@ -25,6 +25,7 @@ from gsd_core import hookspecs
 from gsd_core.errors import GsdError, Permanent, PluginError
 from gsd_core.model.event import EVENT_NAMES
 from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.notice import NOTICE_TYPES
 from gsd_core.model.sandbox import ConfinedProcess, Place
 from gsd_core.model.step import StepRequest, StepResult, StepSituation
 from gsd_core.planning.model import Planning
@@ -92,9 +93,8 @@ def _no_long_pause(hook: str, findings: Findings) -> Generator[None]:
 
     def stop(*_: object) -> None:
         rule = "does-not-block" if inspect.iscoroutinefunction(getattr(hookspecs, hook)) else "prompt"
-        findings.add(
-            rule, [f"{hook}: blocked the process for {MAX_PAUSE:g} s; the hooks after it were not called"]
-        )
+        what = f"{hook}: blocked the process for {MAX_PAUSE:g} s; the hooks after it were not called"
+        findings.add(rule, [what])
         findings.begin("end")
         os._exit(0)
 
@@ -322,11 +322,6 @@ def _step_and_host(project: Path, kind: str) -> Arguments:
     return samples.a_step(project, kind), FakeHost(agent=_no_agent)
 
 
-def _steps(project: Path) -> list[Arguments]:
-    kinds = ("init", "discuss", "plan", "execute", "verify", "complete", "research")
-    return [_step_and_host(project, kind) for kind in kinds]
-
-
 def _own_steps(plugin: object, project: Path) -> list[Case]:
     """Return a case for each kind of steps that the plugin adds itself, as in a project without an agent."""
     manager = make_manager(plugin=plugin)
@@ -360,11 +355,6 @@ def _inquiries(project: Path) -> list[Arguments]:
     return [(database,), (attrs.evolve(database, questions=(action,)),)]
 
 
-def _notices(project: Path) -> list[Arguments]:
-    types = ("question", "progress", "error", "complete", "crash")
-    return [(samples.a_notice(type=name),) for name in types]
-
-
 def _tool_uses(project: Path) -> list[Arguments]:
     tools = ("Bash", "Read", "Write", "WebFetch", "mcp__any__thing")
     # Models produce input like this; a policy must not fail on it.
@@ -389,13 +379,14 @@ def _spends(project: Path) -> list[Arguments]:
     return [(samples.a_spend(calls=0, spent=Decimal(0)),), (much,)]
 
 
+_KINDS = ("init", "discuss", "plan", "execute", "verify", "complete", "research")
 _CASES: Mapping[str, tuple[float, Callable[[Path], list[Arguments]]]] = {
-    "gsd_execute_step": (30, _steps),
+    "gsd_execute_step": (30, lambda project: [_step_and_host(project, kind) for kind in _KINDS]),
     "gsd_run_agent": (60, _agent_tasks),
     "gsd_wrap_step": (10, _wrapped_steps),
     "gsd_find_gaps": (60, _phases),
     "gsd_answer": (2, _inquiries),
-    "gsd_notify": (10, _notices),
+    "gsd_notify": (10, lambda project: [(samples.a_notice(type=name),) for name in NOTICE_TYPES]),
     "gsd_sandbox": (10, _processes),
     "gsd_permit_tool": (2, _tool_uses),
     "gsd_check_budget": (2, _spends),

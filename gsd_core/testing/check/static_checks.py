@@ -70,21 +70,15 @@ def declared_dependencies(target: Target) -> list[str]:
 
 def missing_types(target: Target) -> Iterator[str]:
     """Yield functions that lack the type of a parameter or of the return value."""
-    for path in target.sources:
-        for node in ast.walk(parse(path)):
-            if not isinstance(node, Function):
-                continue
-            arguments = [
-                *node.args.posonlyargs,
-                *node.args.args,
-                *node.args.kwonlyargs,
-                node.args.vararg,
-                node.args.kwarg,
-            ]
-            missing = [a.arg for a in arguments if a and not a.annotation and a.arg not in ("self", "cls")]
-            missing += [] if node.returns else ["the return value"]
-            if missing:
-                yield f"{path.name}:{node.lineno} {node.name}: no type for {', '.join(missing)}"
+    for path, node in _nodes(target):
+        if not isinstance(node, Function):
+            continue
+        named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        arguments = [*named, node.args.vararg, node.args.kwarg]
+        missing = [a.arg for a in arguments if a and not a.annotation and a.arg not in ("self", "cls")]
+        missing += [] if node.returns else ["the return value"]
+        if missing:
+            yield f"{path.name}:{node.lineno} {node.name}: no type for {', '.join(missing)}"
 
 
 def missing_docs(target: Target) -> Iterator[str]:
@@ -102,10 +96,9 @@ def missing_docs(target: Target) -> Iterator[str]:
 
 def global_statements(target: Target) -> Iterator[str]:
     """Yield functions that assign to module variables with ``global``."""
-    for path in target.sources:
-        for node in ast.walk(parse(path)):
-            if isinstance(node, ast.Global):
-                yield f"{path.name}:{node.lineno} assigns to the global {', '.join(node.names)}"
+    for path, node in _nodes(target):
+        if isinstance(node, ast.Global):
+            yield f"{path.name}:{node.lineno} assigns to the global {', '.join(node.names)}"
 
 
 def entry_point_problems(target: Target) -> Iterator[str]:
@@ -173,21 +166,24 @@ def _words(tree: ast.Module) -> Iterator[str]:
 
 def _implementations(target: Target, hook: str) -> Iterator[str]:
     """Yield the functions that implement *hook*: a test may call one by its own name."""
-    for path in target.sources:
-        for node in ast.walk(parse(path)):
-            if isinstance(node, Function):
-                decorators = " ".join(map(ast.unparse, node.decorator_list))
-                if f"implements({hook}" in decorators or f"implements(hookspecs.{hook}" in decorators:
-                    yield node.name
+    for _, node in _nodes(target):
+        if isinstance(node, Function):
+            decorators = " ".join(map(ast.unparse, node.decorator_list))
+            if f"implements({hook}" in decorators or f"implements(hookspecs.{hook}" in decorators:
+                yield node.name
 
 
 def _imports(target: Target) -> Iterator[tuple[Path, int, str]]:
-    for path in target.sources:
-        for node in ast.walk(parse(path)):
-            if isinstance(node, ast.Import):
-                yield from ((path, node.lineno, alias.name) for alias in node.names)
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                yield path, node.lineno, node.module or ""
+    for path, node in _nodes(target):
+        if isinstance(node, ast.Import):
+            yield from ((path, node.lineno, alias.name) for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            yield path, node.lineno, node.module or ""
+
+
+def _nodes(target: Target) -> Iterator[tuple[Path, ast.AST]]:
+    """Yield the nodes of the syntax trees of the plugin's files."""
+    return ((path, node) for path in target.sources for node in ast.walk(parse(path)))
 
 
 def _is_own(module: str, target: Target) -> bool:

@@ -142,12 +142,11 @@ def plugin_name(name: str) -> str:
         hint = "use lowercase letters, digits and hyphens, starting with a letter, such as license-check"
         raise UserError(f"{name!r} is not a valid plugin name", hint=hint)
     found = short.replace("-", "_")
+    hint = f"choose another name, such as my-{short}"
     if keyword.iskeyword(found):
-        raise UserError(f"{name!r} is a Python keyword", hint=f"choose another name, such as my-{short}")
+        raise UserError(f"{name!r} is a Python keyword", hint=hint)
     if found in TAKEN_NAMES:
-        raise UserError(
-            f"gsd itself uses the name {found!r}", hint=f"choose another name, such as my-{short}"
-        )
+        raise UserError(f"gsd itself uses the name {found!r}", hint=hint)
     return found
 
 
@@ -179,9 +178,8 @@ def write_package(package: NewPackage, directory: Path) -> Path:
         for path, text in texts.items():
             write_below(folder, path, text.encode())
     except OSError as error:
-        raise UserError(
-            f"cannot write {str(folder)!r}: {error}", hint="choose another --directory"
-        ) from error
+        hint = "choose another --directory"
+        raise UserError(f"cannot write {str(folder)!r}: {error}", hint=hint) from error
     return folder
 
 

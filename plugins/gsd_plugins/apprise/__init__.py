@@ -47,17 +47,13 @@ def settings() -> Iterable[type]:
 @implements(gsd_doctor)
 def check_urls() -> Iterable[Finding]:
     """Report whether notifications can be sent to each URL."""
-    findings: list[Finding] = []
     for number, url in enumerate(settings_of(AppriseSettings).urls, start=1):
         # The library takes half a second to import, and most commands do not need it.
         from . import desktop, services
 
         problem = desktop.problem() if url == DESKTOP else services.problem(url)
         fix = "" if not problem else "leave it out" if url == DESKTOP else services.HELP
-        findings.append(
-            Finding(name=_name(number, url), ok=not problem, message=problem or "can be used", fix=fix)
-        )
-    return findings
+        yield Finding(name=_name(number, url), ok=not problem, message=problem or "can be used", fix=fix)
 
 
 @implements(gsd_notify)

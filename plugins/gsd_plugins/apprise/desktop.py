@@ -18,6 +18,9 @@ from gsd_core import Notice, find_program
 from . import services
 
 LIMIT_SECONDS = 5
+_PROGRAM, _LIBRARY_URL = (
+    ("osascript", "macosx://") if sys.platform == "darwin" else ("notify-send", "dbus://")
+)
 _URGENCY = {"info": "low", "warning": "normal", "error": "critical"}
 # The text is an argument, not a part of the script: a title with quotes must not become code.
 _APPLESCRIPT = (
@@ -31,9 +34,9 @@ def problem() -> str:
     """Return why this machine has no desktop to send notifications to; empty if it has one."""
     if sys.platform != "darwin" and not has_session(os.environ):
         return "no desktop: this process belongs to no desktop session (DBUS_SESSION_BUS_ADDRESS is not set)"
-    if find_program(_program(), Path.cwd()) or not services.problem(_library_url()):
+    if find_program(_PROGRAM, Path.cwd()) or not services.problem(_LIBRARY_URL):
         return ""
-    return f"no desktop notifications on this machine: {_program()} is not installed"
+    return f"no desktop notifications on this machine: {_PROGRAM} is not installed"
 
 
 def has_session(environ: Mapping[str, str]) -> bool:
@@ -46,9 +49,9 @@ def send(notice: Notice) -> str:
     """Show a notification; return why that failed. It blocks."""
     if why := problem():
         return why
-    program = find_program(_program(), Path.cwd())
+    program = find_program(_PROGRAM, Path.cwd())
     if program is None:
-        return services.send(_library_url(), notice)
+        return services.send(_LIBRARY_URL, notice)
     try:
         done = subprocess.run(
             [str(program), *_arguments(notice)],
@@ -73,11 +76,3 @@ def _arguments(notice: Notice) -> list[str]:
     # Notification servers read the body, but not the title, as markup.
     urgency = f"--urgency={_URGENCY[notice.level]}"
     return ["--app-name=gsd", urgency, "--", notice.title, escape(body, quote=False)]
-
-
-def _program() -> str:
-    return "osascript" if sys.platform == "darwin" else "notify-send"
-
-
-def _library_url() -> str:
-    return "macosx://" if sys.platform == "darwin" else "dbus://"

@@ -94,9 +94,8 @@ def _service(url: str) -> Any:
     factory: Any = apprise.Apprise
     # Otherwise apprise sends in a thread of its own pool. Python waits for that thread before it exits, and
     # what the thread logs cannot be told from the log of another service.
-    no_limit: dict[str, Any] = (
-        {"service_timeout": 0} if hasattr(apprise.AppriseAsset, "_service_timeout") else {}
-    )
+    has_limit = hasattr(apprise.AppriseAsset, "_service_timeout")
+    no_limit: dict[str, Any] = {"service_timeout": 0} if has_limit else {}
     asset: Any = apprise.AppriseAsset(async_mode=False, **no_limit)
     try:
         return factory.instantiate(url, asset=asset)

@@ -19,6 +19,7 @@ from .failures import credentials as credentials
 from .failures import installed
 from .permissions import format_answers as format_answers
 from .permissions import parse_questions as parse_questions
+from .permissions import tool_use as tool_use
 from .usage import with_price as with_price
 
 

@@ -81,7 +81,10 @@ async def run_claude(
     split = split_credentials(environment, exposed)
     # Importing the SDK takes more than a second, too long for the event loop.
     await asyncio.to_thread(import_module, "claude_agent_sdk")
-    _silence_sdk_log()
+    # Without a handler, Python prints the SDK's errors on the terminal; they are raised anyway.
+    log = logging.getLogger("claude_agent_sdk")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
     given = "CLAUDE_CONFIG_DIR" in (env or {})
     async with AsyncExitStack() as stack:
         config = await stack.enter_async_context(config_folder(task, host, environment, given=given))
@@ -114,13 +117,6 @@ async def run_claude(
             raise Transient(f"the conversation can be neither started nor resumed: {error}") from error
 
 
-def _silence_sdk_log() -> None:
-    """Without a handler, Python prints the SDK's errors on the terminal; they are raised anyway."""
-    log = logging.getLogger("claude_agent_sdk")
-    if not log.handlers:
-        log.addHandler(logging.NullHandler())
-
-
 @attrs.frozen(kw_only=True)
 class ClaudeCall:
     """A task and everything needed to run the CLI for it."""
@@ -147,9 +143,8 @@ class ClaudeCall:
             host=self.host,
         )
         try:
-            await _run_until_error(
-                self._exchange_messages(process, callbacks, reader, resume=resume), host_error
-            )
+            work = self._exchange_messages(process, callbacks, reader, resume=resume)
+            await _run_until_error(work, host_error)
         finally:
             # The SDK's disconnect may have been cancelled halfway; the process must not survive it.
             process.kill()
@@ -172,9 +167,8 @@ class ClaudeCall:
                 if reader.failed:
                     break
         except OSError as error:
-            raise Permanent(
-                f"cannot start {str(self.cli)!r} in {str(self.task.tree)!r}: {error}", hint=INSTALL_HINT
-            ) from error
+            what = f"cannot start {str(self.cli)!r} in {str(self.task.tree)!r}: {error}"
+            raise Permanent(what, hint=INSTALL_HINT) from error
         except sdk.ClaudeSDKError as error:
             if not reader.started and is_wrong_start(str(error), resume=resume):
                 raise WrongStart(str(error)) from error

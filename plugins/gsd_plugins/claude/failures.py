@@ -59,9 +59,8 @@ def api_error(status: int | None, text: str, until: datetime | None = None) -> S
     if status in (401, 403):
         return Credentials(f"the API rejected the credentials: {text}", hint=LOGIN_HINT.format(cli="claude"))
     if status == 402:
-        return Exhausted(
-            f"the account cannot be billed: {text}", hint="check the billing page of the account"
-        )
+        hint = "check the billing page of the account"
+        return Exhausted(f"the account cannot be billed: {text}", hint=hint)
     if status == 429 and until is not None:
         return Transient(text, until)
     if status is None or status >= 500 or status in _TRANSIENT_STATUSES:
@@ -103,9 +102,8 @@ def process_error(error: ClaudeSDKError, *, started: bool) -> StepError:
     if _NO_CONNECTION.search(f"{error} {output}"):
         return Outage(f"the agent's process ended, because the API did not answer: {error}")
     if isinstance(code, int) and 0 < code < 128 and not started:
-        return Permanent(
-            str(error), hint="see the CLI's message; claude.cli_path may point to an unsupported version"
-        )
+        hint = "see the CLI's message; claude.cli_path may point to an unsupported version"
+        return Permanent(str(error), hint=hint)
     return Transient(f"the agent's process ended unexpectedly: {error}")
 
 

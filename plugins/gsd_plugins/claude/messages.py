@@ -18,7 +18,7 @@ from .failures import api_error, reset_time, result_error
 from .usage import UsageCounter
 
 if TYPE_CHECKING:
-    from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, UserMessage
+    from claude_agent_sdk import AssistantMessage, Message, ResultMessage, UserMessage
 
 _ENDED: Mapping[str, Ended] = {
     "error_max_turns": "turns",
@@ -64,7 +64,10 @@ class MessageReader:
 
         match message:
             case sdk.StreamEvent():
-                await self._stream_event(message)
+                if usage := self._usage.add_event(message):
+                    await self._report_pending(usage)
+                elif self.time() - self._last_report >= self.heartbeat:
+                    await self._report(Activity(kind="text", text="…"))
             case sdk.AssistantMessage():
                 await self._assistant(message)
             case sdk.UserMessage():
@@ -84,12 +87,6 @@ class MessageReader:
             case _:
                 pass
 
-    async def _stream_event(self, message: StreamEvent) -> None:
-        if usage := self._usage.add_event(message):
-            await self._report_pending(usage)
-        elif self.time() - self._last_report >= self.heartbeat:
-            await self._report(Activity(kind="text", text="…"))
-
     async def _assistant(self, message: AssistantMessage) -> None:
         import claude_agent_sdk as sdk
 
@@ -102,9 +99,8 @@ class MessageReader:
                 await self._report_later(Activity(kind="text", text=_clip(block.text)))
             elif isinstance(block, sdk.ToolUseBlock):
                 self._tool_names[block.id] = block.name
-                await self._report_later(
-                    Activity(kind="tool", text=self._summary(block.input), tool=block.name)
-                )
+                text = self._summary(block.input)
+                await self._report_later(Activity(kind="tool", text=text, tool=block.name))
         if usage:
             await self._report_pending(usage)
 

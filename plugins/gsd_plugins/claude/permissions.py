@@ -101,30 +101,18 @@ class ToolCallbacks:
         if name == QUESTION_TOOL:
             questions = parse_questions(arguments)
             answers = await self._call_host(self.host.ask(questions))
-            return PermissionResultAllow(
-                updated_input={**arguments, "answers": format_answers(questions, answers)}
-            )
+            answered = {**arguments, "answers": format_answers(questions, answers)}
+            return PermissionResultAllow(updated_input=answered)
         permission = await self._ask_policies(name, arguments)
         if isinstance(permission, Ask):
-            permission = await self._call_host(
-                self.host.confirm(self._tool_use(name, arguments), permission.reason)
-            )
+            use = tool_use(self.task, name, arguments)
+            permission = await self._call_host(self.host.confirm(use, permission.reason))
         if isinstance(permission, Allow):
             return PermissionResultAllow()
         return PermissionResultDeny(message=permission.reason)
 
     async def _ask_policies(self, name: str, arguments: Mapping[str, Any]) -> Permission:
-        return await self._call_host(self.host.permit(self._tool_use(name, arguments)))
-
-    def _tool_use(self, name: str, arguments: Mapping[str, Any]) -> ToolUse:
-        return ToolUse(
-            step=self.task.step,
-            name=name,
-            input=arguments,
-            asked_by="agent",
-            tree=self.task.tree,
-            writable=self.task.writable,
-        )
+        return await self._call_host(self.host.permit(tool_use(self.task, name, arguments)))
 
     def mcp_server(self) -> McpSdkServerConfig:
         """Return an in-process MCP server with the task's functions as tools."""
@@ -153,6 +141,18 @@ class ToolCallbacks:
                 self.host_error.set_exception(error)
             never: asyncio.Future[T] = asyncio.get_running_loop().create_future()
             return await never
+
+
+def tool_use(task: AgentTask, name: str, arguments: Mapping[str, Any]) -> ToolUse:
+    """Return the use of a tool by the agent of *task*, as policies judge it."""
+    return ToolUse(
+        step=task.step,
+        name=name,
+        input=arguments,
+        asked_by="agent",
+        tree=task.tree,
+        writable=task.writable,
+    )
 
 
 def parse_questions(arguments: Mapping[str, Any]) -> tuple[Question, ...]:

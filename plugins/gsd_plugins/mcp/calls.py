@@ -56,7 +56,10 @@ class Calls:
     async def _call(self, name: str, given: Mapping[str, Any], progress: Progress) -> Result:
         match name:
             case "gsd_start_session":
-                found = await self._start(given)
+                refuse_agents("start a session")
+                arguments, project = command_of(given, self.harness.sessions())
+                started = await self.harness.start(arguments, project)
+                found = {"session": _row(started), "change": self.harness.number}
             case "gsd_list_sessions":
                 found = self._list(ended=given.get("ended", False))
             case "gsd_end_session":
@@ -98,12 +101,6 @@ class Calls:
         return result
 
     # Sessions
-
-    async def _start(self, given: Mapping[str, Any]) -> Result:
-        refuse_agents("start a session")
-        arguments, project = command_of(given, self.harness.sessions())
-        session = await self.harness.start(arguments, project)
-        return {"session": _row(session), "change": self.harness.number}
 
     def _list(self, *, ended: bool) -> Result:
         found = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
@@ -162,7 +159,7 @@ class Calls:
     async def _state(self, session: str) -> Result:
         number = self.harness.number
         status = await self.harness.status(session)
-        shown = status["phases"][:MAX_PHASES]
+        phases = status["phases"][:MAX_PHASES]
         return {
             "session": _row(self.harness.session(session)),
             "run": {
@@ -171,7 +168,7 @@ class Calls:
                 **_part(status, "phases_complete steps_in_progress idle cost"),
                 "assumed_checks": status["assumed"]["count"],
             },
-            "phases": [_part(one, "number name status plans gap_rounds") for one in shown],
+            "phases": [_part(one, "number name status plans gap_rounds") for one in phases],
             "questions": [_part(one, "id kind step header answer_given") for one in status["questions"]],
             "change": number,
         }
@@ -179,7 +176,9 @@ class Calls:
     async def _questions(self, session: str) -> Result:
         number = self.harness.number
         status = await self.harness.status(session)
-        return {"questions": [_question(question) for question in status["questions"]], "change": number}
+        kept = "id kind step header text reason options multiple free_text human_only answer_given"
+        shown = [{**_part(one, kept), "is_manual_check": _is_check(one)} for one in status["questions"]]
+        return {"questions": shown, "change": number}
 
     async def _answer(self, session: str, question: str | None, words: str) -> Result:
         chosen = question or (await self._only_question(session, _is_open, "question"))["id"]
@@ -334,11 +333,6 @@ def _row(session: Session) -> Result:
 
 def _part(data: Mapping[str, Any], names: str) -> Result:
     return {name: data[name] for name in names.split()}
-
-
-def _question(question: Mapping[str, Any]) -> Result:
-    kept = "id kind step header text reason options multiple free_text human_only answer_given"
-    return {**_part(question, kept), "is_manual_check": _is_check(question)}
 
 
 def _is_open(question: Mapping[str, Any]) -> bool:

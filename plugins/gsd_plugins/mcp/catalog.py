@@ -34,12 +34,12 @@ GROUPINGS = ("phase", "step", "model", "day")
 class ToolSpec:
     """A tool: its name, what it does, the JSON Schemas of its arguments and its result.
 
-    *reads*: it changes nothing. *ends*: it may undo or end something.
+    Most only take a session. *reads*: it changes nothing. *ends*: it may undo or end something.
     """
 
     name: str
     about: str
-    takes: Schema
+    takes: Schema = attrs.field(factory=lambda: _takes("session", session=SESSION))
     returns: Schema
     reads: bool = False
     ends: bool = False
@@ -104,7 +104,7 @@ PROMPTS = (
     ),
 )
 TEXT, NUMBER, FLAG, OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "object"}
-SESSION = _text("session id, such as s12")
+SESSION: Schema = _text("session id, such as s12")
 CHANGE = NUMBER
 
 TOOLS: tuple[ToolSpec, ...] = (
@@ -142,21 +142,18 @@ TOOLS: tuple[ToolSpec, ...] = (
         name="gsd_end_session",
         about="Stop a session. It first finishes what it is writing; `stopped` says whether it has ended by "
         "now. It can be resumed with gsd_start_session.",
-        takes=_takes("session", session=SESSION),
         returns=_returns(session=OBJECT, stopped=FLAG, change=CHANGE),
         ends=True,
     ),
     ToolSpec(
         name="gsd_pause_session",
         about="Let a session end after its current step, so that no work is repeated when it is resumed.",
-        takes=_takes("session", session=SESSION),
         returns=_returns(session=OBJECT, asked=FLAG, change=CHANGE),
         ends=True,
     ),
     ToolSpec(
         name="gsd_remove_session",
         about="Remove an ended session and its output from the list. Its project is not touched.",
-        takes=_takes("session", session=SESSION),
         returns=_returns(removed=TEXT, change=CHANGE),
         ends=True,
     ),
@@ -177,14 +174,12 @@ TOOLS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="gsd_get_state",
         about="Get how far a session's project is: run, phases, steps in progress, what it waits for, cost.",
-        takes=_takes("session", session=SESSION),
         returns=_returns(session=OBJECT, run=OBJECT, phases=_list(), questions=_list(), change=CHANGE),
         reads=True,
     ),
     ToolSpec(
         name="gsd_get_checkpoint",
         about="Get the open questions of a session with their options. Texts are data from agents.",
-        takes=_takes("session", session=SESSION),
         returns=_returns(questions=_list(), change=CHANGE),
         reads=True,
     ),
@@ -256,7 +251,6 @@ TOOLS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="gsd_why",
         about="Get what each step of a session's project waits for, since when, and the ways out.",
-        takes=_takes("session", session=SESSION),
         returns=_returns(waiting=_list(), running=_list(items=TEXT), nothing={"type": ["string", "null"]}),
         reads=True,
     ),

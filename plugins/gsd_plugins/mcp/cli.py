@@ -42,9 +42,8 @@ def mcp(ctx: click.Context) -> None:
         import asyncio
 
         if sys.stdin.isatty():
-            click.echo(
-                "this is a server for MCP clients; Ctrl-D ends it. For Claude Code: gsd mcp install", err=True
-            )
+            note = "this is a server for MCP clients; Ctrl-D ends it. For Claude Code: gsd mcp install"
+            click.echo(note, err=True)
         # A thread waits for input and cannot be interrupted; there is nothing to lose here either.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         asyncio.run(_serve())

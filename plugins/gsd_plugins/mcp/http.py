@@ -46,7 +46,7 @@ class HttpApp:
             return
         if scope["type"] != "http":
             return
-        manager = await self._started()
+        manager = await self.start()
         request = asyncio.current_task()
         assert request is not None, "only an event loop calls this"
         self._requests.add(request)
@@ -54,10 +54,6 @@ class HttpApp:
             await manager.handle_request(scope, receive, send)
         finally:
             self._requests.discard(request)
-
-    async def start(self) -> None:
-        """Start it, if it is not; raise ``ConfigError`` if the SDK cannot be used."""
-        await self._started()
 
     async def __aenter__(self) -> HttpApp:
         await self.start()
@@ -75,7 +71,8 @@ class HttpApp:
         if task:
             await end_task(task)
 
-    async def _started(self) -> StreamableHTTPSessionManager:
+    async def start(self) -> StreamableHTTPSessionManager:
+        """Start it, if it is not; raise ``ConfigError`` if the SDK cannot be used."""
         if self._manager is None:
             self._closing = asyncio.Event()
             server = make_server(self.harness, self._closing)  # which says what is wrong with the SDK
@@ -92,7 +89,7 @@ class HttpApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                await self._started()
+                await self.start()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.aclose()

@@ -86,19 +86,18 @@ class RehearsalSettings:
     overloaded: bool = setting(
         True, help="whether one request is refused as if the API were overloaded", harmless=True
     )
-    _file: list[ScenarioFile] = attrs.field(
-        factory=lambda: list[ScenarioFile](), init=False, eq=False, repr=False
+    # Read once: later, an agent could have changed the file.
+    _file: ScenarioFile | None = attrs.field(
+        default=attrs.Factory(lambda own: read_scenario(own.script) if own.script else None, takes_self=True),
+        init=False,
+        eq=False,
+        repr=False,
     )
-
-    def __attrs_post_init__(self) -> None:
-        """Read the file, once: later, an agent could have changed it."""
-        if self.script:
-            self._file.append(read_scenario(self.script))
 
     @property
     def file(self) -> ScenarioFile | None:
         """The contents of the scenario file, if there is one."""
-        return self._file[0] if self._file else None
+        return self._file
 
     def scenario(self, run: RunInfo) -> Scenario:
         """Return the scenario for a run's idea and seed."""
@@ -141,9 +140,8 @@ async def _serve(run: RunInfo) -> AsyncGenerator[None]:
         )
     scenario = chosen.scenario(run)
     folder = await asyncio.to_thread(rehearsal_folder, run) if chosen.file else None
-    rules = ActiveRules(
-        rules=chosen.file.rules if chosen.file else (), file=folder / "rules.json" if folder else None
-    )
+    counts = folder / "rules.json" if folder else None
+    rules = ActiveRules(rules=chosen.file.rules if chosen.file else (), file=counts)
     if "rehearsal" in run.agent.split(", ") and not scenario.product.as_asked:
         _log.warning(
             "this is a rehearsal: it plays a script, which builds a small program that greets, and does not "

@@ -14,8 +14,8 @@ from typing import Any
 
 import attrs
 
-from gsd_core import Activity, AgentHost, AgentResult, AgentTask, Allow, Ask, StepError, ToolUse, Usage
-from gsd_plugins.claude import api_error, format_answers, parse_questions
+from gsd_core import Activity, AgentHost, AgentResult, AgentTask, Allow, Ask, StepError, Usage
+from gsd_plugins.claude import api_error, format_answers, parse_questions, tool_use
 
 from .api import Block, Failure, Text, ToolUseBlock
 from .replies import RESETS_AT, Replies, Transcript, UsedTool, Work
@@ -129,14 +129,7 @@ class InProcess:
 
     async def _refusal(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Ask whether *tool* may be used; return why not, which is an issue in the summary."""
-        use = ToolUse(
-            step=self.task.step,
-            name=tool,
-            input=arguments,
-            asked_by="agent",
-            tree=self.task.tree,
-            writable=self.task.writable,
-        )
+        use = tool_use(self.task, tool, arguments)
         permission = await self.host.permit(use)
         if isinstance(permission, Ask):
             permission = await self.host.confirm(use, permission.reason)

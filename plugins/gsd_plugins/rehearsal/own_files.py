@@ -64,9 +64,7 @@ class OwnFiles:
 
     def _is_in_the_way(self, edit: FileEdit, own: set[str]) -> bool:
         file = self.project / edit.path
-        folders = [
-            folder for folder in file.parents if folder != self.project and self.project in folder.parents
-        ]
+        folders = [one for one in file.parents if self.project in one.parents]
         # A link may lead anywhere, so what is behind it is not the rehearsal's, whatever its name.
         if any(os.path.lexists(one) and (one.is_symlink() or not one.is_dir()) for one in folders):
             return True

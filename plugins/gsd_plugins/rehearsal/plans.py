@@ -65,15 +65,13 @@ class ScriptedPlan:
     tasks: tuple[ScriptedTask, ...]
     behavior: str = ""
 
-    def _tasks(self) -> list[Json]:
-        if not self.behavior:
-            return [task.to_json() for task in self.tasks]
-        tests, code, _ = self.tasks
-        files = [*code.files, *tests.files]
-        return [{**code.to_json(), "name": self.name, "files": files, "behavior": self.behavior}]
-
     def to_json(self) -> Json:
         """Return the plan as a planner answers it."""
+        tasks = [task.to_json() for task in self.tasks]
+        if self.behavior:
+            tests, code, _ = self.tasks
+            files = [*code.files, *tests.files]
+            tasks = [{**code.to_json(), "name": self.name, "files": files, "behavior": self.behavior}]
         return {
             "type": "tdd" if self.behavior else "execute",
             "name": self.name,
@@ -84,7 +82,7 @@ class ScriptedPlan:
             "truths": [{"text": text, "serves": list(serves)} for text, serves in self.truths.items()],
             "artifacts": [dict(artifact) for artifact in self.artifacts],
             "key_links": [dict(link) for link in self.links],
-            "tasks": self._tasks(),
+            "tasks": tasks,
         }
 
 

@@ -120,15 +120,14 @@ class Product:
             return FileEdit(path=path, content=self._render("README.md", sections=text), changes=changes)
         if path == "tests/__init__.py":
             return FileEdit(path=path, content=f'"""Tests of {self.package}."""\n')
-        named = {"report": _REPORT_COMMAND, "salute": (*_RENAMED, self._ending_change(ending))}
+        was, now = (json.dumps(one, ensure_ascii=False) for one in (self.ending_for(""), ending))
+        salute = (*_RENAMED, (f"ENDING = {was}", f"ENDING = {now}"))
+        named = {"report": _REPORT_COMMAND, "salute": salute}
         if added and added not in named:
             return FileEdit(path=path, content=f"{added}\n", append=True)
         name = path.rpartition("/")[2]
         phase = re.fullmatch(r"phase_(\w+)\.py", name)
-        values = {
-            "ending": json.dumps(ending, ensure_ascii=False),
-            "phase": phase[1].replace("_", ".") if phase else "",
-        }
+        values = {"ending": now, "phase": phase[1].replace("_", ".") if phase else ""}
         written = FileEdit(path=path, content=self._render("search.py" if phase else name, **values))
         if added:
             written = attrs.evolve(written, changes=named[added])
@@ -140,10 +139,6 @@ class Product:
         """The edit that calls the function for one greeting by its new name."""
         changes = (("import greeting", "import salute"), ("[greeting(guest)", "[salute(guest)"))
         return FileEdit(path=self.path("cards"), content="", changes=changes)
-
-    def _ending_change(self, ending: str) -> tuple[str, str]:
-        was, now = (json.dumps(one, ensure_ascii=False) for one in (self.ending_for(""), ending))
-        return f"ENDING = {was}", f"ENDING = {now}"
 
     def ending_for(self, answer: str) -> str:
         """Return the ending that *answer* chose: an option's, or the first characters of free text."""

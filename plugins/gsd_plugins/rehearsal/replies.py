@@ -127,9 +127,8 @@ class Transcript:
         Its headers ``x-gsd-step``, ``x-gsd-role``, ``x-gsd-call`` and ``x-gsd-tree``, percent-encoded, say
         which task it belongs to.
         """
-        step, role, tree, call = (
-            unquote(request.headers.get(f"x-gsd-{name}", "")) for name in ("step", "role", "tree", "call")
-        )
+        names = ("step", "role", "tree", "call")
+        step, role, tree, call = (unquote(request.headers.get(f"x-gsd-{name}", "")) for name in names)
 
         def blocks(role: str, kind: str) -> list[Json]:
             own = [_content(message) for message in request.messages if message["role"] == role]
@@ -325,9 +324,8 @@ class Execution:
         """The number of the first task that is not accepted, here or in an earlier conversation; else 0."""
         passed = committed_before(self.transcript.prompts) | self._deferred
         numbers = range(1, len(self._tasks(self._user_answer())) + 1)
-        return next(
-            (n for n in numbers if n not in passed and not any(map(is_accepted, self._replies(n)))), 0
-        )
+        left = (n for n in numbers if n not in passed and not any(map(is_accepted, self._replies(n))))
+        return next(left, 0)
 
     def next(self, lie: Lie | None = None) -> Content:
         """Return the next turn: the question, the first task that is not accepted, or the summary.

@@ -9,8 +9,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from typing import Literal
 
 import click
@@ -38,9 +37,8 @@ def attach_terminal(session: str) -> int:
     project = safe_text(found.project.name, multiline=False)
     click.echo(f"session {found.id} of {project}; Ctrl-] leaves it running", err=True)
     if found.has_ended:
-        raise UserError(
-            f"session {found.id} is not running ({found.state})", hint=f"what it printed: gsd logs {found.id}"
-        )
+        hint = f"what it printed: gsd logs {found.id}"
+        raise UserError(f"session {found.id} is not running ({found.state})", hint=hint)
     cursor = _replay_start(found.id)
     while True:
         found = _wait_for_terminal(found)
@@ -107,7 +105,10 @@ def _connect(session: str, control: host.Control, cursor: int) -> tuple[Literal[
                 resized = False
                 # Not shutil's function: an exported COLUMNS says how wide the terminal was once.
                 size = os.get_terminal_size(sys.stdout.fileno())
-                ended = not _passed(partial(control.resize, size.columns, size.lines))
+                try:
+                    control.resize(size.columns, size.lines)
+                except UserError:
+                    ended = True  # the session's terminal is gone, which its state will say
             chunk = host.output_of(session, cursor, READ_BYTES)
             if chunk.data:
                 _write(chunk.data)
@@ -118,22 +119,14 @@ def _connect(session: str, control: host.Control, cursor: int) -> tuple[Literal[
             if readable and not ended:
                 typed, leave, _ = (read := os.read(keys, 1024)).partition(DETACH)
                 if typed:
-                    _passed(partial(control.send, typed))
+                    with suppress(UserError):
+                        control.send(typed)
                 if leave or not read:
                     return "left", cursor
     finally:
         _write(RESTORE)
         termios.tcsetattr(keys, termios.TCSADRAIN, before)
         signal.signal(signal.SIGWINCH, handler)
-
-
-def _passed(order: Callable[[], None]) -> bool:
-    """Give an order; return false if the session's terminal is gone, which its state will say."""
-    try:
-        order()
-    except UserError:
-        return False
-    return True
 
 
 def _write(data: bytes) -> None:

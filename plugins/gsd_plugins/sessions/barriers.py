@@ -165,9 +165,8 @@ def _to_be_executed(work: Work, phases: Mapping[str, PhaseFacts]) -> set[str]:
         return targets
     if not work.executes:
         return set()
-    return {
-        needed for number in targets for needed in phases[number].depends_on if needed in phases
-    } - targets
+    needed = {name for number in targets for name in phases[number].depends_on if name in phases}
+    return needed - targets
 
 
 def _provided(work: Work, other: Work, phases: Mapping[str, PhaseFacts]) -> dict[str, str]:

@@ -104,9 +104,9 @@ class Changes:
         for session, event, output in found:
             last = self._last.get(session.id)
             self._last[session.id] = session
-            self._entries.append(
-                Change(number=self.number + 1, session=session, before=last, event=event, output=output)
-            )
+            number = self.number + 1
+            change = Change(number=number, session=session, before=last, event=event, output=output)
+            self._entries.append(change)
         if self.number == before:
             return
         # Not one by one: each removal moves all the others.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from gsd_core import SessionState, boot_id
+from gsd_core import boot_id
 
 from .barriers import gate_of, phases_of, work_of
 from .registry import ACTIVE, Registry, Row
@@ -25,8 +25,7 @@ def settle_lost(registry: Registry) -> None:
 
     A process of the session that survived its runner is left alone: it notices that its terminal is gone.
     """
-    states: tuple[SessionState, ...] = ("idle", *ACTIVE)
-    for row in registry.all(states):
+    for row in registry.all(("idle", *ACTIVE)):
         if reason := _why_lost(row):
             with registry.transaction():
                 # It may have ended properly, or got its runner, since it was read.

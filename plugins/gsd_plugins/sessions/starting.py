@@ -75,9 +75,8 @@ def refusal(said: bytes, code: int) -> CommandRefused:
     text = said.decode("utf-8", "replace").strip()
     _, _, text = f"\n{text}".rpartition("\nerror: ")
     message, _, hint = text.partition("\nhint: ")
-    return CommandRefused(
-        message.strip()[-2000:] or f"gsd ended with exit code {code}", hint=hint.strip()[:1000]
-    )
+    reason = message.strip()[-2000:] or f"gsd ended with exit code {code}"
+    return CommandRefused(reason, hint=hint.strip()[:1000])
 
 
 def store_idea(text: str, sessions: Iterable[Session]) -> Path:

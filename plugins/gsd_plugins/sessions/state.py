@@ -12,7 +12,7 @@ from gsd_core import Event, GsdError, UserError
 from gsd_core.project import Project
 
 from .changes import note_questions
-from .registry import ACTIVE, Registry, Row
+from .registry import ACTIVE, Registry
 
 _open: dict[str, None] = {}
 """The open questions of this process's run, oldest first."""
@@ -26,7 +26,13 @@ def record_event(session: str, event: Event) -> None:
         # The runner stores the id of its child a moment after the child has begun.
         if os.getpid() != row.session.pid and os.getppid() != row.runner:
             return
-        _note(event, row)
+        if event.name == "run.opened":
+            # An earlier process may have asked; such a question is not asked again.
+            _open.clear()
+            with suppress(GsdError, OSError):
+                _open.update((question, None) for question in unanswered(read_status(row.session.project)))
+        else:
+            note_questions(_open, event)
         with registry.transaction():
             row = registry.get(session)
             if row.session.state not in ACTIVE:
@@ -37,16 +43,6 @@ def record_event(session: str, event: Event) -> None:
             first = next(iter(_open), "")
             state = "waiting_checkpoint" if first else "running"
             registry.update(session, state=state, checkpoint=first, run=event.run)
-
-
-def _note(event: Event, row: Row) -> None:
-    if event.name != "run.opened":
-        note_questions(_open, event)
-        return
-    # An earlier process may have asked; such a question is not asked again.
-    _open.clear()
-    with suppress(GsdError, OSError):
-        _open.update((question, None) for question in unanswered(read_status(row.session.project)))
 
 
 def read_status(project: Path) -> dict[str, Any]:

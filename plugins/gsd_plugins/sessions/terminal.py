@@ -138,8 +138,10 @@ class SessionTerminal:
             events = self._selector.select(TICK_SECONDS if self._status is None else 0.1)
             for key, mask in events:
                 kind, what = key.data
-                if kind == "signal" and self.wakeup.was_asked_to_end():
-                    self._stop()
+                if kind == "signal" and self.wakeup.was_asked_to_end() and self._status is None:
+                    # Like `gsd stop`: the command finishes what it is writing.
+                    self.row.save(stop=1)
+                    self._end_command()
                 elif kind == "terminal" and self._master >= 0:
                     if mask & selectors.EVENT_WRITE:
                         self._pass_input()
@@ -219,12 +221,6 @@ class SessionTerminal:
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._input else 0)
         if self._master >= 0:
             self._selector.modify(self._master, wanted, ("terminal", None))
-
-    def _stop(self) -> None:
-        """Ask the command to end: like ``gsd stop``, it finishes what it is writing."""
-        if self._status is None:
-            self.row.save(stop=1)
-            self._end_command()
 
     def _end_command(self) -> None:
         with suppress(ProcessLookupError):

@@ -55,15 +55,10 @@ def activity_text(event: Event) -> str:
             return f"result of {tool}: {text}" if tool and text and tool not in _WHOLE else text
         case _ if not tool:
             return text if text.strip("…") else "thinks"
+        case _ if tool in _WHOLE:
+            return _WHOLE[tool]
+        # Without an informative argument, agents report all of them as JSON.
+        case _ if not text or text.startswith(("{", "[")):
+            return f"uses {tool}"
         case _:
-            return _use(tool, text)
-
-
-def _use(tool: str, text: str) -> str:
-    if whole := _WHOLE.get(tool):
-        return whole
-    # Without an informative argument, agents report all of them as JSON.
-    if not text or text.startswith(("{", "[")):
-        return f"uses {tool}"
-    words = _WORDS.get(tool)
-    return f"{words} {text}" if words else f"uses {tool}: {text}"
+            return f"{_WORDS[tool]} {text}" if tool in _WORDS else f"uses {tool}: {text}"

@@ -11,6 +11,7 @@ import codecs
 import os
 import re
 import termios
+import tty
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Protocol
@@ -68,6 +69,14 @@ def can_read(stdin: Readable) -> bool:
         return False
 
 
+def read_typed(stdin: Readable, limit: int) -> bytes:
+    """Return what was typed, at most *limit* bytes; nothing at the end of input, or in the background."""
+    try:
+        return os.read(stdin.fileno(), limit) if can_read(stdin) else b""
+    except OSError:
+        return b""
+
+
 def discard_typed(stdin: Readable) -> None:
     """Discard what was typed and not yet read."""
     with suppress(termios.error, OSError, ValueError):
@@ -111,7 +120,7 @@ class Keyboard:
             return self.is_open
         try:
             self._before = termios.tcgetattr(self.stdin.fileno())
-            self._set_mode()
+            tty.setcbreak(self.stdin.fileno(), termios.TCSANOW)
             asyncio.get_running_loop().add_reader(self.stdin.fileno(), self._read)
         except (termios.error, OSError, ValueError):
             self.close()
@@ -130,17 +139,8 @@ class Keyboard:
                 termios.tcsetattr(self.stdin.fileno(), termios.TCSANOW, self._before)
         self._before = None
 
-    def _set_mode(self) -> None:
-        mode = termios.tcgetattr(self.stdin.fileno())
-        mode[3] &= ~(termios.ICANON | termios.ECHO)
-        mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(self.stdin.fileno(), termios.TCSANOW, mode)
-
     def _read(self) -> None:
-        try:
-            chunk = os.read(self.stdin.fileno(), MAX_CHUNK) if can_read(self.stdin) else b""
-        except OSError:
-            chunk = b""
+        chunk = read_typed(self.stdin, MAX_CHUNK)
         if not chunk:
             asyncio.get_running_loop().remove_reader(self.stdin.fileno())
             self.pressed(["closed"])

@@ -102,11 +102,8 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             text = f"left uncommitted after {step}: {_listed(data['paths'])}{kept}"
             return [Line("failed", text, Level.QUIET, "yellow")]
         case "merge.failed":
-            why = (
-                f"`{data['check']}` fails with both"
-                if data["check"]
-                else f"both changed {_listed(data['paths'])}"
-            )
+            changed = f"both changed {_listed(data['paths'])}"
+            why = f"`{data['check']}` fails with both" if data["check"] else changed
             text = f"{step} conflicts with what others did meanwhile: {why}"
             return [Line("failed", text, Level.QUIET, "yellow")]
         case "question.asked":
@@ -143,11 +140,10 @@ def _activity_lines(event: Event) -> list[Line]:
     kind, tool = event.data.get("kind"), str(event.data.get("tool") or "")
     if kind in ("start", "retry") or (tool and kind != "result"):
         lines = [Line("", text, Level.VERBOSE, "dim")]
-        arguments = str(event.data.get("text") or "")
         # The words leave out arguments that are data.
-        return (
-            [*lines, Line("", f"  {tool}: {arguments}", Level.DEBUG, "dim")] if tool and arguments else lines
-        )
+        if tool and (arguments := str(event.data.get("text") or "")):
+            lines.append(Line("", f"  {tool}: {arguments}", Level.DEBUG, "dim"))
+        return lines
     return [Line("", text, Level.DEBUG, "dim")]
 
 

@@ -20,6 +20,11 @@ PhaseState: TypeAlias = Literal["pending", "in_progress", "completed", "skipped"
 StepState: TypeAlias = Literal["pending", "in_progress", "completed"]
 STEPS = ("discuss", "plan", "execute", "verify")
 """The steps of a phase on the board; others, such as the research, are shown while they run."""
+_PHASE_STATES: Mapping[str, PhaseState] = {
+    "phase.started": "in_progress",
+    "phase.completed": "completed",
+    "phase.skipped": "skipped",
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -119,12 +124,12 @@ def _after(state: LiveState, event: Event) -> LiveState:
             ended = f"{data.get('outcome') or ''}: {data.get('reason') or ''}".strip(": ")
             worked = state.elapsed(event.at)
             return attrs.evolve(state, steps={}, opened=None, worked=worked, ended=ended)
-        case "phase.started":
-            return _with_phase(state, event, "in_progress")
-        case "phase.completed":
-            return _with_phase(state, event, "completed")
-        case "phase.skipped":
-            return _with_phase(state, event, "skipped")
+        case "phase.started" | "phase.completed" | "phase.skipped":
+            number = str(data["number"])
+            known = state.phases.get(number, PhaseRow(number=number))
+            name = str(data.get("name") or known.name)
+            row = attrs.evolve(known, name=name, state=_PHASE_STATES[event.name])
+            return attrs.evolve(state, phases={**state.phases, number: row})
         case "step.started":
             kind, _, phase, plan = (str(data.get(key) or "") for key in ("kind", "attempt", "phase", "plan"))
             step = StepRow(id=event.step, kind=kind, phase=phase, plan=plan, since=event.at)
@@ -203,13 +208,6 @@ def _sum(total: Decimal | None, more: object) -> Decimal | None:
     return total if more is None else (total or Decimal(0)) + Decimal(str(more))
 
 
-def _with_phase(state: LiveState, event: Event, phase_state: PhaseState) -> LiveState:
-    number = str(event.data["number"])
-    known = state.phases.get(number, PhaseRow(number=number))
-    row = attrs.evolve(known, name=str(event.data.get("name") or known.name), state=phase_state)
-    return attrs.evolve(state, phases={**state.phases, number: row})
-
-
 def with_roadmap(state: LiveState, phases: Iterable[PhaseView]) -> LiveState:
     """Return the state with the phases of the roadmap; states known from events take precedence."""
     rows = {phase.number: _phase_row(phase, state.phases.get(phase.number)) for phase in phases}
@@ -226,9 +224,8 @@ def _phase_row(phase: PhaseView, known: PhaseRow | None) -> PhaseRow:
     executed = planned and all(plan.done for plan in plans.values())
     verified = executed and phase.verdict is not None and phase.verdict.status == "passed"
     on_disk = {"discuss": bool(phase.context), "plan": planned, "execute": executed, "verify": verified}
-    state: PhaseState = (
-        "completed" if phase.ticked else "in_progress" if phase.context or plans else "pending"
-    )
+    begun: PhaseState = "in_progress" if phase.context or plans else "pending"
+    state: PhaseState = "completed" if phase.ticked else begun
     if known and known.state != "pending":
         state = known.state
     return PhaseRow(

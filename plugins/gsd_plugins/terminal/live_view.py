@@ -11,7 +11,7 @@ from typing import TextIO
 from rich.cells import cell_len
 from rich.text import Text
 
-from gsd_core import Event, PhaseView, dollars_text
+from gsd_core import Event, PhaseView, counted, dollars_text
 
 from .lines import Level, Line, visible
 from .live_state import STEPS, LiveState, PhaseRow, StepRow, after_event, with_roadmap
@@ -88,8 +88,7 @@ class LiveView(LineOutput):
 
     def bell(self) -> None:
         """Ring the bell."""
-        self.stream.write("\a")
-        self.stream.flush()
+        super().write_above("\a")
 
     def hide(self) -> None:
         """Remove the view, for example because the terminal is about to belong to another process."""
@@ -187,9 +186,8 @@ def _phase_line(
     # Not as the style of the whole line: what follows has styles of its own.
     line = Text(end="").append(f"{glyphs[phase.state]} ", style)
     name = _plain(phase.name)
-    line.append(
-        f"{phase.number:<{numbers}}  {name}", f"bold {style}" if phase.state == "in_progress" else style
-    )
+    own_style = f"bold {style}" if phase.state == "in_progress" else style
+    line.append(f"{phase.number:<{numbers}}  {name}", own_style)
     if phase.state != "in_progress":
         return line
     board = _steps_of_phase(state, phase, glyphs, spelled_out=width >= SPELLED_OUT)
@@ -265,7 +263,7 @@ def _status_line(
         parts: list[tuple[int, str]] = [(1, cost_text(state))]
     else:
         line = Text(duration_text(state.elapsed(now)))
-        calls = f"{state.calls} agent call{'' if state.calls == 1 else 's'}" if state.calls else ""
+        calls = counted(state.calls, "agent call") if state.calls else ""
         tokens = f"{tokens_text(state.tokens)} tokens" if state.tokens else ""
         parts = [(1, cost_text(state)), (4, tokens), (6, calls), (3, _plain(state.model))]
     # How to leave is never left out.

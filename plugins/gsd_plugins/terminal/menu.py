@@ -195,9 +195,8 @@ def _hint_lines(menu: Menu, width: int) -> list[Text]:
     own = "or type your own answer" if question.options else "type your answer"
     parts += ["Enter answers", *([own] if question.free_text else []), "Esc: later"]
     # A row ends between two of them, if they are not too long for a row.
-    joined = "   ".join(
-        part.replace(" ", "\N{NO-BREAK SPACE}") if len(part) <= width else part for part in parts
-    )
+    kept = (part.replace(" ", "\N{NO-BREAK SPACE}") if len(part) <= width else part for part in parts)
+    joined = "   ".join(kept)
     rows = [row.replace("\N{NO-BREAK SPACE}", " ") for row in wrapped(joined, width)]
     lines = [Text(row.rstrip(), style="dim") for row in rows]
     return [*lines, *(Text(row, style="red") for row in wrapped(menu.error, width) if row)]

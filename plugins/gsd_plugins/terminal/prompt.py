@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
 from gsd_core import Answer, Inquiry, Question, parse_typed_answer
 
-from .keyboard import Readable, can_read
+from .keyboard import Readable, read_typed
 from .lines import Segments, visible
 
 MAX_LINE_BYTES = 65_536
@@ -118,10 +117,7 @@ async def read_line(stdin: Readable) -> str | None:
     complete: asyncio.Future[None] = loop.create_future()
 
     def readable() -> None:
-        try:
-            chunk = os.read(stdin.fileno(), MAX_LINE_BYTES) if can_read(stdin) else b""
-        except OSError:
-            chunk = b""
+        chunk = read_typed(stdin, MAX_LINE_BYTES)
         received.extend(chunk)
         if not complete.done() and (not chunk or b"\n" in chunk or len(received) > MAX_LINE_BYTES):
             complete.set_result(None)

@@ -323,6 +323,7 @@ class TerminalSession:
         from .screen import BottomBlock
 
         assert self._output is not None
+        assert self._run is not None
         self._prompted.add(question.id)
         glyphs = glyphs_for(self._err)
         lines = list(question_lines(inquiry, question, glyphs))
@@ -355,15 +356,10 @@ class TerminalSession:
             shown.block.remove()
             self._prompt_shown = None
         if menu.outcome in ("later", "ended"):
-            self._leave_open(question)
+            self._left_open.add(question.id)
+            text = f"left open; answer it later with: {self._run.command} answer {question.id} CHOICE"
+            self._output.line(Line("question", text, Level.QUIET, "yellow"))
         return menu.answer
-
-    def _leave_open(self, question: Question) -> None:
-        self._left_open.add(question.id)
-        assert self._output is not None
-        assert self._run is not None
-        text = f"left open; answer it later with: {self._run.command} answer {question.id} CHOICE"
-        self._output.line(Line("question", text, Level.QUIET, "yellow"))
 
     async def _show_pages(self, pages: Iterable[list[Segments]]) -> bool:
         """Show pages, each until Enter is pressed; false if input ends."""

@@ -128,9 +128,8 @@ def tokens_for(port: int, *, keep: bool) -> Tokens:
         _write_private(path, attrs.asdict(tokens))
         return tokens
     except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"{path} has no valid tokens", hint="remove it: the server makes new ones"
-        ) from error
+        hint = "remove it: the server makes new ones"
+        raise ConfigError(f"{path} has no valid tokens", hint=hint) from error
 
 
 def _write_private(path: Path, data: Mapping[str, object]) -> None:

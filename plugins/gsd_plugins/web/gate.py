@@ -28,6 +28,7 @@ TOKEN_PROTOCOL = "gsd.token."
 WITH_BODY = ("POST", "PUT", "PATCH", "DELETE")
 SECRET_NAMES = ("token", "access_token", "key", "authorization")
 
+NO_PAGE = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -35,8 +36,10 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
+    (b"content-security-policy", NO_PAGE),
+    (b"cache-control", b"no-store"),
 )
-NO_PAGE = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+"""The headers of every answer; one that sets a header itself keeps its own."""
 
 
 class Gate:
@@ -49,16 +52,15 @@ class Gate:
         """Serve one connection."""
         if scope["type"] not in ("http", "websocket"):
             return
-        nonce = secrets.token_urlsafe(18)
-        send = _with_headers(send, nonce)
+        send = _with_headers(send)
         try:
-            route, scope = self._admit(scope, nonce)
+            route, scope = self._admit(scope)
             receive = receive if scope["type"] == "websocket" else _limited(receive)
             await self._site.serve(route, scope, receive, send)
         except Refused as refused:
             await _refuse(refused, scope, receive, send)
 
-    def _admit(self, scope: Any, nonce: str) -> tuple[Route, Any]:
+    def _admit(self, scope: Any) -> tuple[Route, Any]:
         """Return the route of a request that may pass; raise :class:`Refused` for every other."""
         headers = Headers(scope["headers"])
         addresses = self._site.addresses
@@ -94,7 +96,7 @@ class Gate:
             raise Refused(403, "this token may only watch", "use the token for control")
         if not is_socket:
             _check_body(scope["method"], headers)
-        state = {"scope": allowed, "nonce": nonce}
+        state = {"scope": allowed, "nonce": secrets.token_urlsafe(18)}
         return found.route, {**scope, "path_params": dict(found.parameters), "gsd": state}
 
     def _check_origin(self, headers: Headers, *, may_be_linked: bool) -> None:
@@ -180,17 +182,13 @@ def _limited(receive: Receive) -> Receive:
     return read
 
 
-def _with_headers(send: Send, nonce: str) -> Send:
+def _with_headers(send: Send) -> Send:
     """Return *send*, which adds the headers that every answer has."""
 
     async def write(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             names = {name.lower() for name, _ in message["headers"]}
             more = [(name, value) for name, value in HEADERS if name not in names]
-            if b"content-security-policy" not in names:
-                more.append((b"content-security-policy", NO_PAGE.encode()))
-            if b"cache-control" not in names:
-                more.append((b"cache-control", b"no-store"))
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
 
@@ -202,20 +200,16 @@ async def _refuse(refused: Refused, scope: Any, receive: Receive, send: Send) ->
 
     response = JSONResponse(refused.as_json(), status_code=refused.status)
     if scope["type"] == "websocket":
-        await _refuse_socket(response, scope, receive, send)
+        await receive()
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        head = {"status": response.status_code, "headers": response.raw_headers}
+        await send({"type": "websocket.http.response.start", **head})
+        await send({"type": "websocket.http.response.body", "body": response.body})
         return
     if refused.status == 401:
         response.headers["www-authenticate"] = "Bearer"
     # What is left of the body is not read, so the connection cannot be used again.
     response.headers["connection"] = "close"
     await response(scope, receive, send)
-
-
-async def _refuse_socket(response: Any, scope: Any, receive: Receive, send: Send) -> None:
-    await receive()
-    if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    head = {"status": response.status_code, "headers": response.raw_headers}
-    await send({"type": "websocket.http.response.start", **head})
-    await send({"type": "websocket.http.response.body", "body": response.body})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,9 +78,7 @@ async def show_file(site: Site, request: Request) -> Response:
     return Response(data, media_type=media_type, headers=headers)
 
 
-@lru_cache(maxsize=16)
-def _compressed(data: bytes) -> bytes:
-    return gzip.compress(data, mtime=0)
+_compressed = lru_cache(maxsize=16)(partial(gzip.compress, mtime=0))
 
 
 def _read(folder: Path, path: str) -> tuple[bytes, str]:

@@ -138,22 +138,10 @@ def _project() -> dict[str, Schema]:
         "Progress": PROGRESS,
         "Verdict": VERDICT,
         "Plan": plan,
-        "DetailedPlan": extended(
-            plan,
-            text=TEXT,
-            summary=TEXT,
-            truths=arr(obj(id=TEXT, text=TEXT, serves=TEXTS)),
-            artifacts=arr(obj(path=TEXT, provides=TEXT)),
-        ),
+        "DetailedPlan": extended(plan, **detail_schema("texts of a plan")["properties"]),
         "Phase": _phase(),
-        "PhaseList": obj(
-            name=TEXT,
-            core_value=TEXT,
-            milestone=TEXT,
-            milestone_name=TEXT,
-            idle=null(TEXT),
-            phases=arr(ref("Phase")),
-            graph=ref("PlanGraph"),
+        "PhaseList": extended(
+            detail_schema("phases"), idle=null(TEXT), phases=arr(ref("Phase")), graph=ref("PlanGraph")
         ),
         "PlanGraph": _printed("plan-graph"),
         "PhaseDetail": _phase_detail(),
@@ -272,14 +260,8 @@ def _phase() -> Schema:
 
 
 def _phase_detail() -> Schema:
-    verification = obj(
-        status=ref("Verdict"),
-        score=TEXT,
-        verified=TEXT,
-        text=TEXT,
-        gaps=arr(ref("Gap")),
-        human=arr(obj(test=TEXT, expected=TEXT, why=TEXT, result=TEXT)),
-    )
+    found = detail_schema("verification")
+    verification = extended(found, status=ref("Verdict"), gaps=arr(ref("Gap")))
     return extended(
         _phase(),
         context=TEXT,

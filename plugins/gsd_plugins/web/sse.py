@@ -58,15 +58,10 @@ async def _lines(site: Site, session: str, position: int, *, is_other: bool) -> 
             if texts:
                 yield "".join(texts)
             await asyncio.sleep(0)
-        elif not await _moved(site, position):
-            yield ": still here\n\n"
-
-
-async def _moved(site: Site, position: int) -> bool:
-    """Wait for a change or the end of the server; return false if neither came in time."""
-    feed = site.feed
-    await until_one_ends(site.stopping.wait(), feed.wait(position, feed.removals, BEAT_SECONDS))
-    return site.stopping.is_set() or feed.number > position
+        else:
+            await until_one_ends(site.stopping.wait(), feed.wait(position, feed.removals, BEAT_SECONDS))
+            if not site.stopping.is_set() and feed.number <= position:
+                yield ": still here\n\n"
 
 
 def _resync(epoch: str, number: int) -> str:

@@ -115,7 +115,7 @@ class Connection:
             "terminal": self._terminal,
             "input": self._input,
             "resize": self._resize,
-            "ping": self._ping,
+            "ping": lambda about: self._say({"pong": about}),
         }
         try:
             if name not in known:
@@ -193,9 +193,6 @@ class Connection:
                 await self.site.source.resize(session, columns, rows)
             case _:
                 raise Refused(400, "resize: expected columns and rows from 1 to 1000")
-
-    async def _ping(self, about: Any) -> None:
-        await self._say({"pong": about})
 
     def _session_in(self, about: Mapping[str, Any], *, may_be_all: bool = False) -> str:
         name = about.get("session")

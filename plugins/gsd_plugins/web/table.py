@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import attrs
-
 from gsd_core import ConfigError
 
 from . import page, project_api, sessions_api, sse
@@ -74,10 +72,11 @@ def _server_routes() -> Iterator[Route]:
 def _session_routes() -> Iterator[Route]:
     yield _get("sessions", f"{API}/sessions", sessions_api.list_sessions, ref("SessionList"))
     changed = ref("SessionChanged")
-    yield _change("POST", "start", f"{API}/sessions", sessions_api.start_session, START, changed, status=201)
+    start = {"body": START, "answer": changed, "status": 201}
+    yield _change("POST", "start", f"{API}/sessions", sessions_api.start_session, **start)
     yield _get("session", SESSION, sessions_api.show_session, ref("SessionInfo"))
     yield _change("DELETE", "remove", SESSION, sessions_api.remove_session, status=204)
-    yield _change("POST", "stop", f"{SESSION}/stop", sessions_api.stop_session, EMPTY, changed)
+    yield _change("POST", "stop", f"{SESSION}/stop", sessions_api.stop_session, body=EMPTY, answer=changed)
     cursor = Parameter(name="cursor", schema=NUMBER, about="from this byte on; negative: from the end")
     limit = Parameter(name="limit", schema=NUMBER, about="at most so many bytes")
     output = f"{SESSION}/output"
@@ -86,7 +85,8 @@ def _session_routes() -> Iterator[Route]:
     end = Parameter(name="end", schema=NUMBER, about="only in what was printed before this byte")
     yield _get("search", f"{output}/search", sessions_api.search_output, ref("OutputLines"), text, end)
     path = f"{SESSION}/questions/{{question}}/answer"
-    yield _change("PUT", "answer", path, sessions_api.answer_question, WORDS, ref("AnswerGiven"))
+    given = ref("AnswerGiven")
+    yield _change("PUT", "answer", path, sessions_api.answer_question, body=WORDS, answer=given)
 
 
 def _project_routes() -> Iterator[Route]:
@@ -129,16 +129,6 @@ def _get(name: str, path: str, handle: Handler, schema: Schema, *query: Paramete
     return Route(method="GET", path=path, policy="read", handle=handle, name=name, answer=schema, query=query)
 
 
-def _change(
-    method: Method,
-    name: str,
-    path: str,
-    handle: Handler,
-    body: Schema | None = None,
-    answer: Schema | None = None,
-    *,
-    status: int = 200,
-) -> Route:
-    """Return a route that changes something."""
-    found = Route(method=method, path=path, policy="control", handle=handle, name=name)
-    return attrs.evolve(found, body=body, answer=answer, status=status)
+def _change(method: Method, name: str, path: str, handle: Handler, **more: Any) -> Route:
+    """Return a route that changes something; *more* is about its body and its answer."""
+    return Route(method=method, path=path, policy="control", handle=handle, name=name, **more)
