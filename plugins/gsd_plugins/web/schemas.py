@@ -143,7 +143,7 @@ def _project() -> dict[str, Schema]:
         "PhaseList": extended(
             detail_schema("phases"), idle=null(TEXT), phases=arr(ref("Phase")), graph=ref("PlanGraph")
         ),
-        "PlanGraph": _printed("plan-graph"),
+        "PlanGraph": detail_schema("phases")["properties"]["graph"],
         "PhaseDetail": _phase_detail(),
         "Gap": _printed("gaps")["properties"]["gaps"]["items"],
         "Requirement": _printed("requirements")["properties"]["requirements"]["items"],

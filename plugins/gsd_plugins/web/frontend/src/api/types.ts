@@ -634,8 +634,6 @@ export interface components {
             graph: components["schemas"]["PlanGraph"];
         };
         PlanGraph: {
-            /** @constant */
-            schema_version: 1;
             nodes: {
                 id: string;
                 phase: string;
