@@ -45,6 +45,8 @@ T = TypeVar("T")
 Clock: TypeAlias = Callable[[], datetime]
 Observer: TypeAlias = Callable[[State, Record], None]
 MakeEffects: TypeAlias = Callable[[Journal, Git], "Effects"]
+COMMANDS = "commands"
+"""The executor that does steps with the user's own GSD commands."""
 IN_PLACE = "inplace"
 """The workspace for the steps that no other one is for."""
 
@@ -190,10 +192,13 @@ class Run:
         """The plugins that provide the folder of a step, in order; the last one is for every step.
 
         Without a sandbox, an agent in a work tree can change the project too, where nothing would guard it:
-        then only those count that the user has named.
+        then only those count that the user has named. The user's own GSD commands write ``.planning/``
+        themselves, which only the project has.
         """
         is_named = "run.workspace" in self.request.settings.origins
         chosen = self.settings.workspace if self.sandbox.name or is_named else ()
+        if COMMANDS in self.settings.executors:
+            chosen = ()
         # What is said for plans need not be said for all other steps.
         return tuple(dict.fromkeys([*chosen, IN_PLACE]))
 

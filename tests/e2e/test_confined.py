@@ -37,8 +37,8 @@ async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
 
 
 def agent(project: Project, script: str) -> tuple[str, ...]:
-    """Return the arguments for an agent that runs *script* first when it executes a plan."""
-    project.environment |= {"HOSTILE_SCRIPT": script, **no_problems()}
+    """Return the arguments for an agent that runs *script* first when it executes a plan, in the project."""
+    project.environment |= {"HOSTILE_SCRIPT": script, "GSD_WORKSPACE": "inplace", **no_problems()}
     return (*plugin(project, HOSTILE), "-p", "gsd_plugins.rehearsal.fake", "--agent", "own")
 
 
