@@ -18,7 +18,7 @@ def test_the_copy_of_what_a_plan_may_overwrite_is_named_in_the_output(project: P
     (project.root / "greeter").mkdir()
     (project.root / "greeter" / "__init__.py").write_text("the user's text\n")
 
-    done = project.gsd(*RUN)
+    done = project.gsd(*RUN, "--workspace", "inplace")
 
     assert done.exit == 0, done.err
     [kept] = project.facts("files.kept")
