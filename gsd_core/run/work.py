@@ -9,6 +9,7 @@ silently.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from gsd_core.machine.facts import Recorded
 from gsd_core.machine.state import StepRecord
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
+from gsd_core.sanitize import redact
 
 from .commit_hooks import commit_with_hooks
 from .delivery import is_within, may_commit, needs_consent, nested_projects, promised
@@ -31,6 +33,8 @@ from .permission import StepGate
 from .questions import ask, withdraw
 from .runtime import Run
 from .secret_files import allowed_secret_files, find_secret_files, record_left
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -220,8 +224,15 @@ async def settle_leftovers(run: Run, step: StepRequest) -> None:
     left = unexplained(run.tree, ours, ())
     commits = bool(left) and await _commits_left(run, step, left)
     kept = None
-    if run.workspace.name and (aside := [path for path in ours if not (commits and path in left)]):
-        kept = await put_aside(run, f"{run.id}-{step.id.replace('/', '-')}-left", aside)
+    if run.workspace.name:
+        aside = [path for path in ours if not (commits and path in left)]
+        named = [path for path in aside if redact(path, strict=True) != path]
+        # A ref would keep secrets in the repository for good.
+        stay = {*secret, *named, *await find_secret_files(run, aside)}
+        if stay:
+            log.warning("the work tree %s stays: it has files that may contain secrets", run.tree)
+        if aside := [path for path in aside if path not in stay]:
+            kept = await put_aside(run, f"{run.id}-{step.id.replace('/', '-')}-left", aside)
     if left and not commits:
         run.record(facts.FilesLeft(paths=left, kept=kept), step=step.id, attempt=step.attempt)
 

@@ -41,6 +41,8 @@ def test_a_secret_in_the_idea_or_in_a_name_stays_out_of_commits_and_messages(tmp
         "gsd_plugins.rehearsal.fake",
         "--agent",
         "own",
+        "--workspace",
+        "inplace",
         "--yes",
         "-vv",
     )

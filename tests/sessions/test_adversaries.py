@@ -470,7 +470,17 @@ def test_the_list_of_ended_sessions_says_when_they_ended(plugins: Path) -> None:
 
     headings, row = gsd("ps", "--all").stdout.decode().splitlines()
 
-    assert headings.split() == ["session", "state", "slot", "for", "ended", "cost", "project", "command"]
+    assert headings.split() == [
+        "session",
+        "state",
+        "slot",
+        "agents",
+        "for",
+        "ended",
+        "cost",
+        "project",
+        "command",
+    ]
     found = host.find_session(session).ended
     assert found
     assert f"{found.astimezone():%b %d %H:%M}" in row
