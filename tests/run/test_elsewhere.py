@@ -373,6 +373,25 @@ def test_a_file_that_no_task_names_is_kept_in_a_ref_and_the_work_tree_is_removed
 
 
 @pytest.mark.slow
+def test_a_file_with_a_secret_that_no_task_names_stays_in_the_work_tree_and_in_no_ref(root: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+
+    async def litter(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor":
+            (task.tree / "trial.txt").write_text(f"TOKEN={secret}\n")
+        return None
+
+    end = h.do(request(root, h.Watched(h.one_phase(), litter)))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    [tree] = [Path(line.removeprefix("worktree ")) for line in trees(root)]
+    assert secret in (tree / "trial.txt").read_text()
+    objects = h.git(root, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)")
+    blobs = [line.split()[0] for line in objects.splitlines() if line.endswith("blob")]
+    assert not [blob for blob in blobs if secret in h.git(root, "cat-file", "blob", blob)]
+
+
+@pytest.mark.slow
 def test_a_crash_at_any_point_of_a_merge_with_a_conflict_ends_with_the_same_commits(tmp_path: Path) -> None:
     fuse = Fuse()
     reference = h.repository(tmp_path / "reference")
