@@ -207,7 +207,7 @@ def test_merges_of_gsd_itself_run_no_driver_of_the_repository(forks: Forks, tmp_
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_people_each_complete_a_phase(tmp_path: Path) -> None:
     project = Project(tmp_path / "world")
     project.base.mkdir()

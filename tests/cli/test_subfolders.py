@@ -117,7 +117,7 @@ def check_the_users_files(root: Path) -> None:
     assert list((root / ".git").glob("**/*.lock")) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_projects_of_a_repository_are_built_one_after_the_other(repository: Path) -> None:
     a, b = (repository / "packages" / name for name in ("a", "b"))
     gsd(a, "run", "idea.md", *FAKE, "--yes")
