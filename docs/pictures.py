@@ -115,7 +115,7 @@ def _rehearse(shell: Shell, target: Path, *, quick: bool) -> None:
         subprocess.run([*server, "send-keys", "Enter"], check=True)
         if not quick:
             save(target / "live.svg", RUN, _screen(shell, server, _is_busy), last=24)
-        done = _screen(shell, server, lambda seen: "done: 3 phases" in seen)
+        done = _screen(shell, server, lambda seen: "done: 3 phases complete;" in seen)
         save(target / "end.svg", RUN, done, last=18)
     finally:
         subprocess.run([*server, "kill-server"], check=False)
