@@ -124,7 +124,8 @@ async def _watch(root: Path, options: GlobalOptions, hooks: Hooks, settings: Set
                 publish = await stack.enter_async_context(hooks.subscribe(gsd_on_event, len(first) + 10_000))
                 for event in first:
                     publish(event)
-                while not getattr(data_output(), "is_gone", False):
+                # What was entered before may have taken the cancellation for its own.
+                while not (received or getattr(data_output(), "is_gone", False)):
                     await asyncio.sleep(POLL_SECONDS)
                     for event in await asyncio.to_thread(follower.more):
                         publish(event)

@@ -129,7 +129,10 @@ def test_ctrl_c_at_any_time_of_the_start_ends_gsd_without_a_traceback(tmp_path: 
             assert process.stdout.readline() == "ready\n"
             time.sleep(delay / 1000)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            try:
+                _, said = process.communicate(timeout=60)
+            finally:
+                process.kill()
         # Ctrl+C leaves `gsd watch` with 0 as soon as it waits for a run.
         expected = {-signal.SIGINT: "", 130: "interrupted", 0: ""}
         assert expected.get(process.returncode) == said.strip(), (delay, process.returncode, said)
