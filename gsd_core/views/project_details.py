@@ -100,7 +100,11 @@ def phases_json(details: Details) -> dict[str, Any]:
 def phase_entry(details: Details, phase: PhaseView) -> dict[str, Any]:
     """Return one phase with its steps and plans as JSON data."""
     row = details.rows.get(phase.number) or _unseen(phase)
-    active = [one for one in active_steps(details.state) if one.id.phase == phase.number]
+    active = [
+        one
+        for one in active_steps(details.state, interrupted=details.interrupted)
+        if one.id.phase == phase.number
+    ]
     waves = plan_waves(phase.plans)
     entry = PHASE_ENTRY.dump(
         phase,

@@ -156,12 +156,13 @@ def current_step(state: State) -> StepRecord | None:
     return max(active_steps(state), key=lambda record: _PROGRESS[record.status], default=None)
 
 
-def active_steps(state: State) -> tuple[StepRecord, ...]:
+def active_steps(state: State, *, interrupted: bool = False) -> tuple[StepRecord, ...]:
     """Return the steps that have begun and not ended, in the order in which they began.
 
-    One that waits for an answer is ``parked``, even while its agent is kept for a quick one.
+    One that waits for an answer is ``parked``, even while its agent is kept for a quick one; not if the
+    process is gone (*interrupted*).
     """
-    asked = {one.step for one in open_questions(state)}
+    asked = () if interrupted else {one.step for one in open_questions(state)}
     return tuple(
         attrs.evolve(record, status="parked") if record.status == "running" and step in asked else record
         for step, record in state.steps.items()
