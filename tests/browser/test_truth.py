@@ -47,7 +47,7 @@ def test_a_killed_run_is_red_and_first_its_clocks_stand_still_and_two_clicks_res
         expect(header.get_by_text(re.compile("^(main|master)$"))).to_be_visible()
         kill(killed)
         expect(header.get_by_text("failed", exact=True)).to_be_visible()
-        expect(main.get_by_text("waits for an answer", exact=True).first).to_be_visible()
+        expect(main.get_by_text("interrupted", exact=True).first).to_be_visible()
         expect(main.get_by_text("running", exact=True)).to_have_count(0)
         times = main.locator("time[datetime^=PT]")
         before = times.all_text_contents()

@@ -64,7 +64,9 @@ export class Timeline {
     return rows.map((row) => {
       if (!isInProgress(row)) return row;
       const spans = row.spans.map((span) => ({ ...span, to: span.to || this.lastAt }));
-      return { ...row, status: row.status === "parked" ? "parked" : "interrupted", endedAt: this.lastAt, spans };
+      // A run that ended waits for the answer; one that was killed has nobody who would take it.
+      const status = row.status === "parked" && this.closedAt ? "parked" : "interrupted";
+      return { ...row, status, endedAt: this.lastAt, spans };
     });
   }
 
