@@ -56,8 +56,8 @@ def bring_ignored(git: Command, tree: Path) -> None:
     """Bring dependencies, local settings, git's hooks and what ``.worktreeinclude`` names to *tree*.
 
     *git* is that of another tree of the repository, at its top. Files are copied, large ones linked. A
-    folder of dependencies is made anew, and has links to the packages in the other one: what is installed in
-    *tree* changes nothing there, and a package that is installed from the project's own files is read from
+    folder of dependencies becomes a new folder with links to the packages: what is installed in *tree*
+    changes nothing in the other one, and a package that is installed from the project's files is read from
     *tree*. What exists already stays. Raises ``GitError`` and ``OSError``.
     """
     source = git.root.resolve()
@@ -72,19 +72,23 @@ def bring_ignored(git: Command, tree: Path) -> None:
             to.bring_folder(str(pure), _inner(folder))
         elif LOCAL_SETTINGS.fullmatch(pure.name):
             to.bring_file(path)
-    hooks = places(git).hooks
-    if hooks.is_relative_to(git.root) and hooks.is_dir() and ".git" not in hooks.relative_to(git.root).parts:
+    chosen: list[str] = []
+    if (hooks := places(git).hooks).is_relative_to(source):
         # husky and others keep them in a folder that git ignores.
-        to.bring_folder(str(hooks.relative_to(git.root)), re.compile(".*"))
-    if (git.root / INCLUDED).is_file():
-        patterns = ("--others", "--ignored", f"--exclude-from={INCLUDED}", "-z")
-        listed = [path for path in git("ls-files", *patterns).split("\0") if path]
-        for path in ignoring_rules(git, listed):
-            to.bring_file(path)
+        chosen = _others(git, "--exclude-standard", "--", str(hooks.relative_to(source)))
+    if (source / INCLUDED).is_file():
+        chosen += _others(git, f"--exclude-from={INCLUDED}")
+    for path in ignoring_rules(git, chosen):
+        to.bring_file(path)
+
+
+def _others(git: Command, *options: str) -> list[str]:
+    """Return the files that are not tracked, and match the patterns in *options* of ``git ls-files``."""
+    return [path for path in git("ls-files", "-z", "--others", "--ignored", *options).split("\0") if path]
 
 
 def _inner(folder: Path) -> re.Pattern[str]:
-    """Return the names of folders in a folder of dependencies that are made anew, too."""
+    """Return the names of folders in a folder of dependencies that become new folders, too."""
     if (folder / "pyvenv.cfg").is_file():  # https://docs.python.org/3/library/site.html
         return re.compile(r"bin|Scripts|lib|Lib|python3\.\d+t?|site-packages")
     # Composer's autoloader finds the project by the place of its own files.
@@ -100,7 +104,7 @@ class _Tree:
     paths: re.Pattern[bytes]
 
     def bring_folder(self, path: str, inner: re.Pattern[str]) -> None:
-        """Make the folder at *path* anew, and the folders in it whose names match *inner*."""
+        """Make the folder at *path*, and the folders in it whose names match *inner*; link the others."""
         if not self._has_place_for(path):
             return
         (self.target / path).mkdir(exist_ok=True)

@@ -148,6 +148,21 @@ def test_a_package_that_is_installed_from_the_project_s_files_is_that_of_the_com
     assert subprocess.check_output([root / ".venv/bin/app"], text=True) == "edited\n"
 
 
+def test_hooks_that_git_ignores_are_there_and_a_person_s_new_ones_are_not(root: Path) -> None:
+    write(root, ".husky/_/pre-commit", "#!/bin/sh\n")
+    write(root, ".husky/_/.gitignore", "*\n")
+    write(root, ".husky/pre-commit", "#!/bin/sh\n")
+    commit(root)
+    h.git(root, "config", "core.hooksPath", ".husky/_")
+
+    assert {".husky/pre-commit", ".husky/_/pre-commit"} <= paths(root)
+
+    write(root, ".husky/pre-push", "#!/bin/sh\n")
+    h.git(root, "config", "core.hooksPath", ".husky")
+
+    assert ".husky/pre-push" not in paths(root)
+
+
 def test_worktreeinclude_names_more_files(root: Path, tmp_path: Path) -> None:
     write(root, ".worktreeinclude", "*.local\n!b.local\nmain.py\nlarge.bin\nuntracked.txt\n")
     write(root, ".gitignore", "*.local\nlarge.bin\n")
