@@ -138,6 +138,33 @@ def test_a_question_holds_up_only_its_own_plan_and_the_run_ends_once_nothing_els
     assert sorted(order(root)) == SIX
 
 
+def test_a_file_in_the_way_of_one_plan_lets_the_others_be_merged(root: Path) -> None:
+    async def edit(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.step.endswith("01-03") and task.role == "executor" and not edited:
+            edited.append((root / "greeter" / "cards.py").write_text("mine\n"))
+        return None
+
+    edited: list[int] = []
+    agent = h.Watched(h.one_phase(wide=True), edit)
+    end = h.do(request(root, agent, yes=False))
+
+    assert (end.outcome, end.exit) == ("blocked", 3), end.reason
+    assert "1/execute/01-03 is waiting for an answer" in end.reason
+    assert done_before(root) == ["01-01", "01-02", "01-04", "01-05"]
+    assert (root / "greeter" / "cards.py").read_text() == "mine\n"
+    (root / "greeter" / "cards.py").unlink()
+    paid = len(agent.of("executor"))
+    end = h.do(request(root, agent, new=False))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert sorted(order(root)) == SIX
+    # What was paid for is merged; only a conflict with what the others have done costs another call.
+    again = [task.step for task in agent.of("executor")[paid:]]
+    assert again.count("1/execute/01-03") == len(
+        [one for one in h.facts(root, "merge.failed") if one.step.endswith("01-03")]
+    )
+
+
 def test_a_stop_keeps_what_every_plan_has_done_and_nothing_is_done_twice(root: Path) -> None:
     async def stop(task: AgentTask, _: AgentHost) -> AgentResult | None:
         working.append(task.step)
