@@ -22,7 +22,7 @@ from gsd_core.planning.workstreams import PLANNING
 from gsd_core.run.preflight import kept_idea
 from gsd_core.run.snapshot import full_snapshot, read_project, snapshot_of
 from gsd_core.run.step_types import collect_step_types
-from gsd_core.settings import Layer, RunSettings, bind_settings, resolve
+from gsd_core.settings import Layer, RunSettings, Settings, bind_settings, resolve
 from gsd_core.views.next import Added
 
 from .options import classes_of, lifecycle_options
@@ -44,7 +44,7 @@ class Current:
     planning: Planning
     snapshot: Snapshot
     state: State
-    settings: RunSettings
+    settings: Settings
     added: Added = ()
     missing: tuple[str, ...] = ()
 
@@ -60,7 +60,7 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
     known = [phase.number for phase in planning.phases]
     if folder != PLANNING:
         settings = run_settings(root, planning.config)
-        state = State(options=lifecycle_options(settings, known))
+        state = State(options=lifecycle_options(settings.of(RunSettings), known))
         return Current(planning=planning, snapshot=snapshot_of(planning), state=state, settings=settings)
     state = project.state
     typed = Layer(
@@ -71,7 +71,7 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
     settings = run_settings(root, planning.config, typed)
     if not state.unfinished:
         # A finished run says nothing about what is due now; its options were for what it did.
-        options = lifecycle_options(settings, known)
+        options = lifecycle_options(settings.of(RunSettings), known)
         state = attrs.evolve(state, options=options, lifecycle=options)
     loaded = loaded_plugins(ctx, with_trusted_ones=True)
     types = collect_step_types(loaded.hooks)
@@ -89,7 +89,7 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
                 planning,
                 root=root,
                 git=Git(root),
-                settings=settings,
+                settings=settings.of(RunSettings),
                 idea=idea.text if idea else "",
                 types=types,
                 hooks=loaded.hooks,

@@ -28,9 +28,9 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
     """Try gsd in a new folder, without an account: a rehearsal with a scripted model.
 
     It builds a small program from an example idea, in DIR or in a new temporary folder, with a question, a
-    gap that verification finds, and the plan that closes it. With --parallel, there is no gap; four plans are
-    executed at once, one of them asks, and twice the work of two does not fit together. DIR must be empty or
-    not exist yet. At the end it prints how to try the program, and how to run an idea of your own.
+    gap that verification finds, and the plan that closes it. With --parallel, there is no gap: four plans are
+    executed at once, one of them asks a question, and two pairs of plans conflict. DIR must be empty or not
+    exist yet. At the end it prints how to try the program, and how to run an idea of your own.
     """
     from gsd_core.processes import refuse_agents
 

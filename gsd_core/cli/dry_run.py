@@ -99,7 +99,9 @@ def _forecast_json(request: RunRequest, state: State, planning: Planning) -> dic
         steps = [*_finished_steps(request.root, settings.agent)] if request.last_run else []
     except JournalError as error:
         warn([f"a forecast needs the whole journal: {error}"])
-    slots = capacity_of(settings, planning.config)
+    history = request.last_run.history if request.last_run and request.last_run.id else None
+    confined = bool(history.sandbox) if history else settings.sandbox != "off"
+    slots = capacity_of(request.settings, planning.config, request.root, is_confined=confined)
     found = forecast(state, planning.phases, steps, slots=slots)
     return {**FORECAST.dump(found), "words": [*forecast_lines(found)]}
 

@@ -29,6 +29,7 @@ from gsd_core.planning.config import read_config
 from gsd_core.planning.edits import Edit
 from gsd_core.run.edits import StoredEdit, do_edit, finish_edit, forget, stored_edit
 from gsd_core.run.recovery import remove_remains
+from gsd_core.settings import RunSettings
 from gsd_core.views.next import Next
 
 from .commands import with_global_options
@@ -60,7 +61,7 @@ class Editor:
         if self.finished:
             warn(["an earlier try was interrupted, and is finished now"])
             return self.finished
-        docs = commit and run_settings(self.root, read_config(self.root)).commit_docs
+        docs = commit and run_settings(self.root, read_config(self.root)).of(RunSettings).commit_docs
         # Git processes are marked: one that outlives this process is ended before its commit is made again.
         owner = f"{secrets.token_hex(8)} {self.directory}"
         git = Git(self.root, environment={"GSD_RUN": owner})

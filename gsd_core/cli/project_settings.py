@@ -53,8 +53,8 @@ def settings_that_count(loaded: Loaded, root: Path) -> tuple[Loaded, Settings, t
     return loaded, settings, tuple(ignored)
 
 
-def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = None) -> RunSettings:
-    """Return the section ``run`` from the environment, the settings files and GSD's *config*.
+def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = None) -> Settings:
+    """Return the settings of section ``run`` from the environment, the settings files and GSD's *config*.
 
     *typed* are the flags of an unfinished run.
     """
@@ -70,4 +70,4 @@ def run_settings(root: Path, config: Mapping[str, Any], typed: Layer | None = No
         environment_layer(classes, os.environ),
         *(attrs.evolve(layer, sections={"run": layer.sections.get("run", {})}) for layer in files),
     ]
-    return resolve(classes, layers).of(RunSettings)
+    return resolve(classes, layers)

@@ -55,6 +55,8 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
 def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, step: str | None) -> Why:
     """Return what is said about *step*; without it about all, and what a start would refuse."""
     from gsd_core.run.loop import capacity_of
+    from gsd_core.run.runtime import IN_PLACE
+    from gsd_core.settings import RunSettings
     from gsd_core.views.why import PROJECT, Situation, Waiting, Way, Why
 
     from .current import read_current
@@ -69,8 +71,11 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, ste
         return Why(waiting=(), nothing=f"no project here; start one with: {gsd} run IDEA")
     current = read_current(ctx, project)
     warn(current.missing)
-    capacity = capacity_of(current.settings, current.planning.config)
-    in_place = current.settings.workspace[:1] == ("inplace",)
+    # How a run was confined, a sandbox that is there now does not change.
+    run = current.settings.of(RunSettings)
+    confined = bool(project.history.sandbox) if project.state.run else run.sandbox != "off"
+    capacity = capacity_of(current.settings, current.planning.config, project.root, is_confined=confined)
+    in_place = run.workspace[:1] == (IN_PLACE,)
     start = RunOptions(global_options=options, resume=True)
     refused = () if step else obstacles(start, loaded_plugins(ctx))
     found = Situation(

@@ -4,8 +4,8 @@ If the branch got other commits meanwhile, they are merged: nothing is replayed,
 and a process that was killed finds out with one question to git what it has done. The checks of the plans
 that are merged run on the result before the branch moves.
 
-What a program generates, such as a lock file, is not merged by line if both changed it: the program makes it
-anew from what was merged.
+What a program generates, such as a lock file, is not merged by line if both changed it: the program generates
+it again from what was merged.
 
 If both changed the same lines, or a check fails, the plan gets one more task, in its own work tree: there,
 the files are merged with the branch as it was, and an agent resolves what git cannot. Only the second failure
@@ -122,7 +122,7 @@ def merge_of(run: Run, step: str, task: Task) -> facts.MergeFailed | None:
 def describe(about: facts.MergeFailed, plan: str) -> str:
     """Return what an agent has to know about a merge that failed."""
     generated = "".join(
-        f"\nDo not edit `{path}` by hand: it is as it was, and `{command}` makes it anew."
+        f"\nDo not edit `{path}` by hand: it is as it was before, and `{command}` generates it again."
         for path in about.paths
         if (command := generated_by(path))
     )

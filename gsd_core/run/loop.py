@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeAlias, assert_never
 
 import attrs
@@ -23,15 +24,16 @@ from gsd_core.model.question import Inquiry, Option, Question, answer_command
 from gsd_core.planning.config import get, max_parallel, read_config
 from gsd_core.planning.waves import plan_dependencies
 from gsd_core.plugins.isolation import PluginFailure
+from gsd_core.plugins.worktrees import why_no_work_tree
 from gsd_core.sanitize import safe_text
-from gsd_core.settings import RunSettings
+from gsd_core.settings import RunSettings, Settings, bind_settings
 
 from .branching import enter_branch
 from .edits import consume_handoff, take_requests
 from .gates import apply, confirm
 from .questions import POLL, ask, take_answers
 from .recovery import settle
-from .runtime import IN_PLACE, Run
+from .runtime import IN_PLACE, WORK_TREES, Run, workspaces_of
 from .snapshot import drop_obsolete, note_edited_plans, observe
 from .step import run_step
 
@@ -44,7 +46,8 @@ ANSWERS = (facts.QuestionAnswered, facts.QuestionWithdrawn, facts.ControlAsked)
 
 async def loop(run: Run) -> End:
     """Do what is due until the run ends, or needs an answer that nobody can give now."""
-    capacity = 1 if run.workspaces[0] == IN_PLACE else capacity_of(run.settings, read_config(run.root))
+    about = run.request.settings, read_config(run.root), run.root
+    capacity = await asyncio.to_thread(capacity_of, *about, is_confined=bool(run.sandbox.name))
     tasks = Tasks(run=run, capacity=capacity)
     try:
         while True:
@@ -192,11 +195,16 @@ class Tasks:
                 raise one
 
 
-def capacity_of(settings: RunSettings, config: Mapping[str, Any]) -> int:
-    """Return how many plans may be executed side by side: in the project's own folder, only one."""
-    if settings.workspace[:1] == (IN_PLACE,):
-        return 1
-    return max(0, settings.max_parallel) or max_parallel(config)
+def capacity_of(settings: Settings, config: Mapping[str, Any], root: Path, *, is_confined: bool) -> int:
+    """Return how many plans may be executed side by side: in the project's own folder, only one.
+
+    *is_confined*: there is a sandbox, which decides where plans are executed.
+    """
+    first, *_ = workspaces_of(settings, is_confined=is_confined)
+    with bind_settings(settings.values):
+        if first == IN_PLACE or (first == WORK_TREES and why_no_work_tree(root)):
+            return 1
+    return max(0, settings.of(RunSettings).max_parallel) or max_parallel(config)
 
 
 async def _do(run: Run, item: Work) -> End | None:

@@ -49,6 +49,8 @@ COMMANDS = "commands"
 """The executor that does steps with the user's own GSD commands."""
 IN_PLACE = "inplace"
 """The workspace for the steps that no other one is for."""
+WORK_TREES = "worktree"
+"""The workspace that gives each plan a work tree, if the project can have some."""
 
 
 @attrs.frozen(kw_only=True)
@@ -113,6 +115,21 @@ class Progress:
     unkept: int = 0
     planning: Planning = attrs.field(factory=Planning)
     proposals: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+
+
+def workspaces_of(settings: Settings, *, is_confined: bool) -> tuple[str, ...]:
+    """Return the plugins that provide the folder of a step, in order; the last one is for every step.
+
+    Without a sandbox, an agent in a work tree can change the project too, where nothing would guard it: then
+    only those count that the user has named. The user's own GSD commands write ``.planning/`` themselves,
+    which only the project has.
+    """
+    run = settings.of(RunSettings)
+    chosen = run.workspace if is_confined or "run.workspace" in settings.origins else ()
+    if COMMANDS in run.executors:
+        chosen = ()
+    # What is said for plans need not be said for all other steps.
+    return tuple(dict.fromkeys([*chosen, IN_PLACE]))
 
 
 @attrs.define(kw_only=True)
@@ -189,18 +206,8 @@ class Run:
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """The plugins that provide the folder of a step, in order; the last one is for every step.
-
-        Without a sandbox, an agent in a work tree can change the project too, where nothing would guard it:
-        then only those count that the user has named. The user's own GSD commands write ``.planning/``
-        themselves, which only the project has.
-        """
-        is_named = "run.workspace" in self.request.settings.origins
-        chosen = self.settings.workspace if self.sandbox.name or is_named else ()
-        if COMMANDS in self.settings.executors:
-            chosen = ()
-        # What is said for plans need not be said for all other steps.
-        return tuple(dict.fromkeys([*chosen, IN_PLACE]))
+        """The plugins that provide the folder of a step: see :func:`workspaces_of`."""
+        return workspaces_of(self.request.settings, is_confined=bool(self.sandbox.name))
 
     @property
     def limits(self) -> LimitSettings:

@@ -13,6 +13,7 @@ import pytest
 
 from gsd_core import AgentHost, AgentResult, AgentTask, Answer, Inquiry, implements
 from gsd_core.hookspecs import gsd_answer
+from gsd_core.run.loop import capacity_of
 from gsd_core.run.runtime import RunRequest
 from tests.run.test_crash import Crash, Fuse, with_crash
 
@@ -73,6 +74,23 @@ def test_the_project_gets_the_commits_of_a_plan_that_was_executed_in_another_wor
         str(tree)
     ]
     assert (trees(root), tree.exists()) == ([], False)
+
+
+def slots(root: Path, *, is_confined: bool = True, **run: Any) -> int:
+    settings = h.request(root, h.one_phase(), run=run).settings
+    return capacity_of(settings, {}, root, is_confined=is_confined)
+
+
+def test_plans_run_side_by_side_only_where_they_have_work_trees(root: Path) -> None:
+    (root / "package").mkdir()
+
+    assert (slots(root), slots(root, max_parallel=5)) == (3, 5)
+    assert slots(root, workspace=["inplace"]) == 1
+    assert slots(root / "package") == 1
+    assert slots(root, workflow="commands") == 1
+    assert slots(root, commit_docs=False) == 1
+    assert slots(root, is_confined=False) == 1
+    assert slots(root, is_confined=False, workspace=["worktree"]) == 3
 
 
 @pytest.mark.slow
