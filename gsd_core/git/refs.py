@@ -14,6 +14,8 @@ from pathlib import Path
 
 import attrs
 
+from gsd_core.files import remove_below
+
 from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT
@@ -184,10 +186,24 @@ def switch_branch(git: Command, name: str) -> None:
 def fast_forward(git: Command, commit: str) -> None:
     """Move the current branch and the files forward to *commit*.
 
-    Raise ``GitError`` if the branch has other commits, or a changed file is in the way, and change nothing.
+    A changed file that is as in *commit* already is not in the way: a machine that died may have left some.
+    Raise ``GitError`` if another one is, or if the branch has other commits, and change nothing.
     """
+    merge = ("merge", "--ff-only", "--quiet", "--no-stat", commit)
     with one_writer(git):
-        git("merge", "--ff-only", "--quiet", "--no-stat", commit, environment=REAL_OBJECTS)
+        try:
+            git(*merge, environment=REAL_OBJECTS)
+        except GitError:
+            found = _overwritten(git, commit)
+            same = _same_as_in(git, commit, found)
+            if not same or len(same) < len(found) or not is_ancestor(git, "HEAD", commit):
+                raise
+            for path in same:
+                if found[path]:
+                    git("restore", "--source=HEAD", "--staged", "--worktree", "--", path)
+                else:
+                    remove_below(git.root, path)
+            git(*merge, environment=REAL_OBJECTS)
 
 
 def in_the_way(git: Command, commit: str) -> tuple[str, ...]:
@@ -195,11 +211,29 @@ def in_the_way(git: Command, commit: str) -> tuple[str, ...]:
 
     git itself replaces those that it ignores, also with ``--no-overwrite-ignore``.
     """
+    found = _overwritten(git, commit)
+    return tuple(sorted({*found} - {*_same_as_in(git, commit, found)}))
+
+
+def _overwritten(git: Command, commit: str) -> dict[str, bool]:
+    """Return the files that differ from HEAD and would be replaced by *commit*, and whether HEAD has them."""
     options = ("-r", "-z", "--name-only", "--no-renames")
     paths = {path for path in git("diff-tree", *options, "HEAD", commit).split("\0") if path}
-    unknown = paths - {path for path in git("ls-files", "-z", "--cached").split("\0") if path}
-    found = {path for path in unknown if os.path.lexists(git.root / path)}
-    return tuple(sorted(found | (paths & {*changed(git)})))
+    tracked = {*git("ls-files", "-z", "--cached").split("\0")}
+    found = {path for path in paths - tracked if os.path.lexists(git.root / path)}
+    return {path: path in tracked for path in found | (paths & {*changed(git)})}
+
+
+def _same_as_in(git: Command, commit: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return those of *paths* that are regular files with the content that *commit* has."""
+    files = [path for path in paths if (git.root / path).is_file() and not (git.root / path).is_symlink()]
+    files = [path for path in files if "\n" not in path]
+    if not files:
+        return ()
+    here = git("hash-object", "--stdin-paths", stdin="".join(f"{path}\n" for path in files)).split()
+    listed = (line.partition("\t") for line in git("ls-tree", "-r", "-z", commit).split("\0"))
+    there = {path: about.split()[2] for about, _, path in listed if path}
+    return tuple(path for path, sha in zip(files, here, strict=True) if there.get(path) == sha)
 
 
 def hidden_paths(git: Command) -> frozenset[str]:
