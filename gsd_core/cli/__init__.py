@@ -28,6 +28,7 @@ def main() -> None:
         on_interrupt = signal.getsignal(signal.SIGINT)
         if on_interrupt is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+        sys.unraisablehook = interrupt_again
         from .streams import open_closed_streams
 
         open_closed_streams()
@@ -46,6 +47,19 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
+
+
+def interrupt_again(ignored: "sys.UnraisableHookArgs") -> None:
+    """Interrupt once more where Python has dropped a Ctrl+C: in a finalizer, or in a weakref's callback."""
+    if ignored.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(ignored)
+        return
+    import os
+    import signal
+    import threading
+
+    # Raised at once, it would be dropped here too.
+    threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 def why_unsupported(platform: str) -> str:

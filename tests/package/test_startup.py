@@ -139,3 +139,29 @@ def test_ctrl_c_at_any_time_of_the_start_ends_gsd_without_a_traceback(tmp_path: 
         ended.add(process.returncode)
 
     assert ended & {-signal.SIGINT, 130}
+
+
+DROPPED = """
+import os, signal, time, weakref
+from gsd_core import cli
+from gsd_core.cli import app
+
+class Thing: pass
+
+def work(**_):
+    thing = Thing()
+    watched = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    del thing
+    time.sleep(60)
+
+app.gsd.main = work
+cli.main()
+"""
+
+
+def test_ctrl_c_counts_although_python_drops_it_in_the_callback_of_a_weakref() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED], capture_output=True, text=True, check=False, timeout=30
+    )
+
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
