@@ -80,7 +80,8 @@ _BUDGET_HINT = "raise the limit and resume"
 class AgentCall:
     """The state of one call; also the agent's host (:class:`gsd_core.AgentHost`).
 
-    *timeouts* and *used* are those of the current exchange, *tools* those used in the whole conversation.
+    *timeouts* and *used* are those of the current exchange, *is_counted* whether what the agent's last turn
+    used is in it, since the run is leaving; *tools* those used in the whole conversation.
     *notes* are what the guard has to tell the agent.
     *failure* is set by a host method that failed. *may_have_processes*: the agent asked for the environment
     that its processes get. *inside* is what the processes of the current *exchange* may see, once one was
@@ -96,6 +97,7 @@ class AgentCall:
     callbacks: Callbacks
     timeouts: AgentTimeouts = attrs.field(init=False)
     used: Usage = attrs.field(factory=Usage, init=False)
+    is_counted: bool = attrs.field(default=False, init=False)
     tools: list[ToolRecord] = attrs.field(factory=list[ToolRecord], init=False)
     notes: list[str] = attrs.field(factory=list[str], init=False)
     may_have_processes: bool = attrs.field(default=False, init=False)
@@ -116,7 +118,7 @@ class AgentCall:
 
     async def _decided(self, use: ToolUse, decide: Callable[[ToolUse], Awaitable[Permission]]) -> Permission:
         use = attrs.evolve(use, confined=self.is_confined, owns_planning=self.task.owns_planning)
-        permission = await self._while_agent_waits(decide(use))
+        permission = await self._while_agent_waits(decide(use), ends_turn=self.is_counted)
         if isinstance(permission, Allow):
             self.record_tool(use)
         return permission
@@ -125,20 +127,21 @@ class AgentCall:
         """See :class:`gsd_core.AgentHost`."""
         inquiry = Inquiry(questions=tuple(questions), reason=f"the agent of {self.step} asks")
         return await self._while_agent_waits(
-            ask(self.run, inquiry, step=self.step, key=self.key, agent_waits=True)
+            ask(self.run, inquiry, step=self.step, key=self.key, agent_waits=True), ends_turn=True
         )
 
     async def call(self, function: str, arguments: Mapping[str, Any]) -> str:
         """See :class:`gsd_core.AgentHost`."""
         token = _in_function_of.set(self)
         try:
-            return await self._while_agent_waits(self._call(function, arguments))
+            return await self._while_agent_waits(self._call(function, arguments), ends_turn=True)
         finally:
             # Another context, if the coroutine is closed without having finished.
             with suppress(ValueError):
                 _in_function_of.reset(token)
 
     async def _call(self, function: str, arguments: Mapping[str, Any]) -> str:
+        await self.run.turns.begin()
         # Before the call, so that an agent that committed its work itself can still have it accepted.
         notes = await check_seal(self.run, step=self.step, attempt=self.attempt)
         reply = await self.callbacks.call(self.task, function, arguments)
@@ -154,7 +157,10 @@ class AgentCall:
             note = AgentActivity(key=self.key, kind=activity.kind, tool=activity.tool, text=text, usage=usage)
             self.run.note(note, step=self.step, attempt=self.attempt)
         if usage is not None:
-            await self._while_agent_waits(_check_budget(self.run, self.step, key=self.key))
+            self.is_counted = self.run.turns.leaving
+            # It may have been the last turn: then the answer comes next.
+            budget = _check_budget(self.run, self.step, key=self.key)
+            await self._while_agent_waits(budget, ends_turn=False)
 
     async def confine(
         self,
@@ -165,9 +171,9 @@ class AgentCall:
         descriptors: Sequence[int] = (),
     ) -> SandboxedCommand:
         """See :class:`gsd_core.AgentHost`."""
-        inside = await self._while_agent_waits(self._entered())
+        inside = await self._while_agent_waits(self._entered(), ends_turn=False)
         started = inside.command(command, environment, places=places, descriptors=descriptors)
-        return await self._while_agent_waits(started)
+        return await self._while_agent_waits(started, ends_turn=False)
 
     async def _entered(self) -> Confinement:
         """Return what the processes may see; it is made for the first one, because some agents start none."""
@@ -232,15 +238,20 @@ class AgentCall:
         if not self.task.writable:
             self.run.record(AgentUsed(key=self.key, use=use), step=self.step, attempt=self.attempt)
 
-    async def _while_agent_waits(self, work: Awaitable[T]) -> T:
+    async def _while_agent_waits(self, work: Awaitable[T], *, ends_turn: bool) -> T:
         """Return the result of *work* with the timeouts paused; its failure ends the whole call.
+
+        *ends_turn*: if the run is leaving, this does not return, so that the agent begins no other turn.
 
         Raising it into the agent is not enough: an agent's library may turn an exception in a tool into a
         message for the model, which then continues.
         """
         with in_core(), self.timeouts.paused():
             try:
-                return await work
+                result = await work
+                if ends_turn:
+                    await self.run.turns.begin()
+                return result
             except Exception as exc:
                 if not self.failure.done():
                     self.failure.set_result(exc)
@@ -373,6 +384,7 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
         cap = await _check_budget(call.run, call.step, limit=task.limits.dollars)
         if any(left is not None and left <= 0 for left in (cap.dollars, cap.turns)):
             raise Exhausted("a budget policy lets the next call spend nothing", hint=_BUDGET_HINT)
+        await call.run.turns.begin()
         # The reserve is the task's own limit: with the cap in it, every turn would seem to exceed the budget.
         _record_opened(call, task)
     own = task.limits
@@ -402,7 +414,8 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
         ):
             try:
                 async with call.timeouts.running():
-                    result = await _ask_agent(call, task)
+                    with call.run.turns.of(call.timeouts):
+                        result = await _ask_agent(call, task)
             finally:
                 # Before the guard compares: it could not undo what they do later.
                 if call.may_have_processes:

@@ -95,7 +95,7 @@ class Tasks:
         items = [item for item in items if all(item != other for other, _ in self.unanswered)]
         if self.error:
             items = []
-        elif self.end:
+        elif self.end or self.run.turns.leaving:
             items = self._to_apply(items)
         elif self.capacity == 1:
             items = items[:1]
@@ -138,7 +138,7 @@ class Tasks:
 
     async def wait(self) -> End | None:
         """Wait until something has ended, or somebody has answered; return how the run ends, if it does."""
-        if not self.live:
+        if not (self.live or self.run.turns.leaving):
             return self._end or self.unanswered[0][1]
         answered = asyncio.Event()
 

@@ -39,6 +39,7 @@ from .last_run import KEEP_AFTER, LastRun, keep_run
 from .sandbox import Sandbox
 from .spending import Everywhere
 from .step_types import StepTypes
+from .timeouts import Turns
 from .workspace import Workspace
 
 T = TypeVar("T")
@@ -152,6 +153,7 @@ class Run:
     listeners: list[Observer] = attrs.field(factory=list[Observer])
     ledger: Ledger = attrs.field(factory=lambda: Ledger())
     opening: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    turns: Turns = attrs.field(factory=Turns)
     in_place: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     step_types: StepTypes = attrs.field(factory=StepTypes)
     sandbox: Sandbox

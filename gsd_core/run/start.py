@@ -300,7 +300,8 @@ def farewell(state: State, command: str) -> str:
 async def _run_to_end(run: Run, opening: Sequence[Record]) -> RunEnd:
     """Run with signal handlers and the watchdog; an error while the plugins start ends the run too."""
     watchdog = Watchdog(lambda blocked: _record_blocked(run, blocked))
-    with stopping(run.mark, lambda: farewell(run.state, run.request.info.command)) as stopper, watchdog:
+    ends = stopping(run.mark, lambda: farewell(run.state, run.request.info.command), run.turns)
+    with ends as stopper, watchdog:
         try:
             return await _with_plugins(run, opening, stopper)
         except Fenced as exc:

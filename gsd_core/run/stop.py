@@ -1,8 +1,12 @@
-"""Signals: the first one stops the run cleanly, a second one within three seconds ends it immediately."""
+"""Signals: the first one stops the run cleanly, a second one within three seconds ends it immediately.
+
+A first SIGINT lets the agents finish their turns, which are paid for; the next one stops the run cleanly.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import termios
@@ -16,11 +20,17 @@ from typing import Any
 
 from attrs import define, field
 
+from gsd_core.model.counts import counted
 from gsd_core.own_process import exit_at_once
 from gsd_core.processes import end_marked
 
+from .timeouts import Turns
+
+log = logging.getLogger(__name__)
+
 SECOND_SIGNAL_WITHIN = timedelta(seconds=3)
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TURNS_POLL = timedelta(seconds=0.1)
 STDERR = 2
 SHOW_CURSOR = b"\r\x1b[?25h"
 """A live view hides the cursor, and has no chance to show it again if the process exits."""
@@ -31,22 +41,38 @@ class Stopper:
     """What stops one run; *received* is the first signal's number, 0 if there was none.
 
     *mark* is that of the run's processes. *farewell* returns what a second signal prints: what is left, and
-    how to continue.
+    how to continue. *turns* are those that SIGINT lets the agents finish;
+    it *waits* for them now.
     """
 
     mark: str
     loop: asyncio.AbstractEventLoop
     task: asyncio.Task[object]
     farewell: Callable[[], str]
+    turns: Turns = field(factory=Turns)
     received: int = 0
+    waits: bool = field(default=False, init=False)
 
     def stop(self, number: int) -> None:
         """Cancel the run's task, so that the run is closed properly; called in any thread."""
-        self.received = self.received or number
-        with suppress(RuntimeError):  # the loop is closed: the run has ended meanwhile
-            self.loop.call_soon_threadsafe(self._cancel)
+        first, self.received = not self.received, self.received or number
+        then = self._leave if first and number == signal.SIGINT else self._cancel
+        with suppress(RuntimeError):  # the loop is closed: the run has ended since
+            self.loop.call_soon_threadsafe(then)
+
+    def _leave(self) -> None:
+        """Cancel the run's task when no agent is in a turn any more."""
+        if not (working := self.turns.in_progress):
+            self._cancel()
+            return
+        if not self.waits:
+            about = "stopping when %s finished the current turn; Ctrl-C again stops now"
+            log.warning(about, "1 agent has" if working == 1 else f"{counted(working, 'agent')} have")
+        self.turns.leaving = self.waits = True
+        self.loop.call_later(TURNS_POLL.total_seconds(), self._leave)
 
     def _cancel(self) -> None:
+        self.waits = False
         if self in _running:
             self.task.cancel()
 
@@ -90,6 +116,8 @@ class Listener:
     def _arrived(self, number: int) -> None:
         """Stop the runs; on a second signal, exit."""
         now = time.monotonic()
+        if any(stopper.waits for stopper in _running):
+            self.at = float("-inf")
         if now - self.at < SECOND_SIGNAL_WITHIN.total_seconds():
             self._exit(number)
         self.at = now
@@ -118,10 +146,11 @@ class Listener:
 
 
 @contextmanager
-def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None]:
+def stopping(mark: str, farewell: Callable[[], str], turns: Turns | None = None) -> Generator[Stopper | None]:
     """Handle :data:`SIGNALS` for the current task of the run with *mark*.
 
-    *farewell* is as in :class:`Stopper`. The handlers are restored when the last run of the process leaves.
+    *farewell* and *turns* are as in :class:`Stopper`. The handlers are restored when the last run of the
+    process leaves.
 
     Yields ``None`` outside the main thread, where Python cannot install handlers.
     """
@@ -130,7 +159,7 @@ def stopping(mark: str, farewell: Callable[[], str]) -> Generator[Stopper | None
     if threading.current_thread() is not threading.main_thread():
         yield None
         return
-    stopper = Stopper(mark, asyncio.get_running_loop(), task, farewell)
+    stopper = Stopper(mark, asyncio.get_running_loop(), task, farewell, turns or Turns())
     _running.append(stopper)
     try:
         if len(_running) == 1:

@@ -73,6 +73,11 @@ class PausableTimeouts:
             self._pauses -= 1
             self.beat()
 
+    @property
+    def is_counting(self) -> bool:
+        """Whether the block is running, without a pause."""
+        return self._timer is not None
+
     def _start(self) -> None:
         if self._timeout is None or self._pauses or self._error:
             return
@@ -119,6 +124,37 @@ class AgentTimeouts(PausableTimeouts):
         if is_idle:
             return Transient(f"{self.who} reported no activity for {self.idle}")
         return Transient(f"{self.who} took longer than {self.hard}")
+
+
+@attrs.define(eq=False)
+class Turns:
+    """The turns that agents are in; once the run is *leaving*, no other one begins.
+
+    A turn is what is paid for: from what the model is sent to its answer, and the tools that it uses then. An
+    agent that waits for the core is in none.
+    """
+
+    leaving: bool = attrs.field(default=False, init=False)
+    _clocks: list[AgentTimeouts] = attrs.field(factory=list[AgentTimeouts], init=False)
+
+    @property
+    def in_progress(self) -> int:
+        """How many agents are in a turn now."""
+        return sum(clock.is_counting for clock in self._clocks)
+
+    @contextmanager
+    def of(self, clock: AgentTimeouts) -> Generator[None]:
+        """Count the turns of one exchange with an agent."""
+        self._clocks.append(clock)
+        try:
+            yield
+        finally:
+            self._clocks.remove(clock)
+
+    async def begin(self) -> None:
+        """Return if another turn may begin; else never, because the run is about to be stopped."""
+        if self.leaving:
+            await asyncio.Event().wait()
 
 
 @attrs.define(eq=False, kw_only=True)

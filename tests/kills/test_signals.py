@@ -1,4 +1,7 @@
-"""SIGINT and SIGTERM: the first one finishes writing and ends the agent, a second one exits at once."""
+"""SIGINT and SIGTERM: the first one finishes writing and ends the agent, a second one exits at once.
+
+Before that, SIGINT lets the agents finish their turns.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 from gsd_core.machine.state import State, StepRecord, StepStatus
 from gsd_core.model.ids import StepId
 from gsd_core.run.start import farewell
-from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, defects, gate, no_problems, plugin
+from tests.e2e.project import EXAMPLE, FAKE, REHEARSAL, Project, Started, defects, gate, no_problems, plugin
 from tests.terminal.pseudo_terminal import on_a_terminal
 
 BLOCKING = """import pathlib, sqlite3, time
@@ -209,6 +212,58 @@ def test_a_signal_while_the_run_starts_or_ends_is_not_a_crash(project: Project, 
     assert (ended.exit, outcomes) == ((130, ["stopped"]) if moment == "begins" else (0, ["done"]))
     assert resumed.exit == 0, resumed.err
     assert list(defects(project)) == []
+
+
+TURN = """
+[[rule]]
+when = {{ plan = "01-01" }}
+do = "slow"
+duration = "{seconds}s"
+times = 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cli", [False, True], ids=["in process", "claude"])
+def test_ctrl_c_lets_the_agent_finish_its_turn_and_counts_it(project: Project, cli: bool) -> None:
+    started = in_a_turn(project, cli=cli, seconds=3)
+    started.signal(signal.SIGINT)
+    ended = started.wait()
+    closed = project.facts("agent.closed")[-1]
+    resumed = project.gsd("resume", "--yes")
+
+    assert "stopping when 1 agent has finished the current turn; Ctrl-C again stops now" in ended.err
+    assert (ended.exit, closed.data["ended"], closed.data["usage"]["turns"]) == (130, "lost", 1)
+    assert resumed.exit == 0, resumed.err
+    assert list(defects(project)) == []
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_does_not_wait_for_the_turn(project: Project) -> None:
+    started = in_a_turn(project, cli=False, seconds=300)
+    began = time.monotonic()
+    started.signal(signal.SIGINT)
+    assert started.until(lambda: "Ctrl-C again stops now" in started.output)
+    waits = started.process.poll() is None
+    started.signal(signal.SIGINT)
+    ended = started.wait()
+    (closed,) = project.facts("run.closed")
+
+    assert waits
+    assert (ended.exit, closed.data["outcome"]) == (130, "stopped")
+    assert time.monotonic() - began < 10
+
+
+def in_a_turn(project: Project, *, cli: bool, seconds: int) -> Started:
+    """Start a run, and wait until the agent that executes the first plan is in a turn of some *seconds*."""
+    project.create()
+    project.environment = {**no_problems(), "GSD_REHEARSAL_CLI": str(cli).lower()}
+    script = project.base / "slow.toml"
+    script.write_text(TURN.format(seconds=seconds))
+    started = project.start("run", EXAMPLE, *REHEARSAL, "--yes", "--script", str(script))
+    step = "1/execute/01-01"
+    assert started.until(lambda: any(fact.step == step for fact in project.facts("agent.activity")))
+    return started
 
 
 LINGERING = """import asyncio, pathlib
