@@ -141,7 +141,8 @@ class RunSettings:
     with copies of the user's package caches. *checks_share_caches*: whether checks and commit hooks use the
     package caches of the agents; with ``false`` theirs are empty, which is slower, but no agent can change
     them. *phases*: a range such as ``1-3,5,7.1``. *max_parallel*: how many plans are executed side by side,
-    each in a work tree of its own; in the project's own folder it is always one. *gap_rounds*: how often a
+    each in a work tree of its own; in the project's own folder it is always one. *parallel_phases*: whether
+    they may be of several phases, none of which depends on another. *gap_rounds*: how often a
     phase may be planned again for the gaps that its verification found. *audit*: whether a milestone is
     audited when its phases are complete, which costs no tokens. *close_milestone*: whether it is then
     closed: archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before
@@ -187,6 +188,12 @@ class RunSettings:
     )
     max_parallel: int = setting(
         0, flag="--max-parallel", help="how many plans may be executed at the same time", harmless=at_most(8)
+    )
+    parallel_phases: bool = setting(
+        False,
+        flag="--parallel-phases",
+        help="work on phases that do not depend on each other at the same time",
+        harmless=True,
     )
     fail_fast: bool = setting(
         False, flag="--fail-fast", help="start nothing more when a plan has failed", harmless=True

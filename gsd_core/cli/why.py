@@ -86,6 +86,7 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, ste
         holder=project.holder,
         pending_answers=project.pending_answers,
         capacity=capacity,
+        parallel_phases=run.parallel_phases,
         more_slots=f"{'--workspace worktree ' if in_place else ''}--max-parallel {capacity + 1}",
         obstacles=((str(error), with_global_options(error.hint, options)) for error in refused),
         gsd=gsd,

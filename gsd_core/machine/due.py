@@ -145,13 +145,15 @@ Next: TypeAlias = AskAgain | Escalate | Start | Wait
 Due: TypeAlias = ApplyResult | Settle | Next | End
 
 
-def due(state: State, *, live: Collection[str] = (), capacity: int = 1) -> tuple[Due, ...]:
+def due(
+    state: State, *, live: Collection[str] = (), capacity: int = 1, parallel_phases: bool = False
+) -> tuple[Due, ...]:
     """Return what is due, most urgent first; empty for a closed run, or one that waits for what is *live*.
 
     *live* are the steps that this process works on, or asks or waits about: a running attempt at any other
     step is lost. With a *capacity* of 1, the run does the first item and calls this again; the others are for
     the status display. With more, all of them may be done side by side; the steps that the user asked for
-    come alone.
+    come alone. They are of one phase, unless *parallel_phases*: then of all whose dependencies are complete.
     """
     if state.closed is not None:
         return ()
@@ -166,10 +168,11 @@ def due(state: State, *, live: Collection[str] = (), capacity: int = 1) -> tuple
         return (End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason="on request"),)
     if capacity == 1:
         return _one_by_one(state)
-    return (*urgent, *_side_by_side(state, (*live, *(one.step for one in urgent))))
+    taken = (*live, *(one.step for one in urgent))
+    return (*urgent, *_side_by_side(state, taken, parallel_phases=parallel_phases))
 
 
-def _side_by_side(state: State, live: Collection[str]) -> tuple[Due, ...]:
+def _side_by_side(state: State, live: Collection[str], *, parallel_phases: bool) -> tuple[Due, ...]:
     """Return all that can be done beside what is *live*; what failed holds up only what depends on it."""
     asked = any(_is_urgent(state, step) for step in state.asked)
     if asked or state.pause_asked or state.aborted or state.options.only_asked:
@@ -177,8 +180,10 @@ def _side_by_side(state: State, live: Collection[str]) -> tuple[Due, ...]:
     failed = [*_failed(state)]
     held = {*live, *(one.step for one in failed)}
     found = [(str(item.step), item) for item in _next_steps(state, every=True)]
-    # Phases come one after the other.
-    first = [item for step, item in found if _phase_of(step) == _phase_of(found[0][0]) and step not in held]
+    # A roadmap that names no dependency at all says nothing about them.
+    if not (parallel_phases and any(phase.depends_on for phase in state.phases)):
+        found = [(step, item) for step, item in found if _phase_of(step) == _phase_of(found[0][0])]
+    first = [item for step, item in found if step not in held]
     items = (*(one for one in failed if one.step not in live), *first)
     return items if items or live else (_end(state),)
 

@@ -48,7 +48,11 @@ async def loop(run: Run) -> End:
     """Do what is due until the run ends, or needs an answer that nobody can give now."""
     about = run.request.settings, read_config(run.root), run.root
     capacity = await asyncio.to_thread(capacity_of, *about, is_confined=bool(run.sandbox.name))
-    tasks = Tasks(run=run, capacity=capacity)
+    # Each phase has a branch of its own then, and the project's folder has one at a time.
+    on_branches = get(read_config(run.root), "git.branching_strategy", "none") == "phase"
+    tasks = Tasks(
+        run=run, capacity=capacity, parallel_phases=run.settings.parallel_phases and not on_branches
+    )
     try:
         while True:
             take_answers(run)
@@ -58,7 +62,12 @@ async def loop(run: Run) -> End:
             await observe(run)
             note_edited_plans(run)
             drop_obsolete(run)
-            items = due(run.state, live=tasks.live, capacity=tasks.capacity)
+            items = due(
+                run.state,
+                live=tasks.live,
+                capacity=tasks.capacity,
+                parallel_phases=tasks.parallel_phases,
+            )
             if items and isinstance(items[0], End):
                 return items[0]
             tasks.start([item for item in items if not isinstance(item, End)])
@@ -81,6 +90,7 @@ class Tasks:
 
     run: Run
     capacity: int
+    parallel_phases: bool
     works: dict[str, Work] = attrs.field(factory=dict[str, Work], init=False)
     live: dict[str, asyncio.Task[End | None]] = attrs.field(
         factory=dict[str, "asyncio.Task[End | None]"], init=False
@@ -110,31 +120,34 @@ class Tasks:
             self.live[step] = asyncio.create_task(_do(self.run, item), name=f"gsd:{step}")
 
     def _to_apply(self, items: Sequence[Work]) -> list[ApplyResult]:
-        """Return the result to apply now: one at a time, and none while a plan is executed in the project."""
-        is_busy = self.run.in_place.locked() or any(isinstance(w, ApplyResult) for w in self.works.values())
+        """Return the result to apply now: one at a time, and none while a step works in the project."""
+        is_busy = self.run.in_place.locked() or any(
+            isinstance(work, ApplyResult) or _is_in_project(work) for work in self.works.values()
+        )
         return [] if is_busy else [item for item in items if isinstance(item, ApplyResult)][:1]
 
     def _startable(self, items: Sequence[Work]) -> list[Start]:
-        """Return the steps that can start now: plans beside each other, and every other step alone."""
+        """Return the steps that can start now: plans beside each other, and one other step at a time."""
         if self.run.settings.fail_fast and any(isinstance(item, Escalate) for item in items):
             return []
-        starts = {item.step.detail or str(item.step): item for item in items if isinstance(item, Start)}
         if any(isinstance(item, Settle) for item in items):
             return []
-        if any(item.step.kind != EXECUTE for item in starts.values()):
-            is_busy = self.live or any(isinstance(item, ApplyResult) for item in items)
-            return [] if is_busy else [*starts.values()][:1]
-        running = [item.step.detail for step in self.live if isinstance(item := self.works[step], Start)]
-        phase = self.run.planning.phase(next(iter(starts.values())).step.phase) if starts else None
-        plans = phase.plans if phase else ()
-        slots = self.capacity - len(running)
+        starts = [item for item in items if isinstance(item, Start)]
+        plans = {item.step.detail: item for item in starts if not _is_in_project(item)}
+        working = [work for work in self.works.values() if isinstance(work, Start)]
         least = get(self.run.planning.config, "parallelization.min_plans_for_parallel", 1)
-        if len(starts) + len(running) < least:
-            slots = 1 - len(running)
+        slots = (self.capacity if len(starts) + len(working) >= least else 1) - len(working)
+        # Its agent reads the project's folder, in which nothing may change during that.
+        is_busy = any(isinstance(one, ApplyResult) for one in (*items, *self.works.values()))
+        is_busy |= bool(self.live) if not self.parallel_phases else any(map(_is_in_project, working))
+        others = [] if is_busy or slots < 1 else [item for item in starts if _is_in_project(item)][:1]
+        phases = {work.step.phase for work in (*plans.values(), *working)}
+        known = [plan for phase in self.run.planning.phases if phase.number in phases for plan in phase.plans]
         # What a plan waits for, `due` has decided; here, those of the longest chains come first.
-        schedule = Schedule(works=works_of(plans, plan_dependencies(plans)))
-        found = schedule.startable(only=starts, running=running, slots=slots)
-        return [starts[work.id] for work in found]
+        schedule = Schedule(works=works_of(known, plan_dependencies(known)))
+        running = [work.step.detail for work in working]
+        found = schedule.startable(only=plans, running=running, slots=slots - len(others))
+        return [*others, *(plans[work.id] for work in found)]
 
     async def wait(self) -> End | None:
         """Wait until something has ended, or somebody has answered; return how the run ends, if it does."""
@@ -193,6 +206,11 @@ class Tasks:
         for one in ended:
             if isinstance(one, BaseException) and not isinstance(one, asyncio.CancelledError):
                 raise one
+
+
+def _is_in_project(work: Work) -> bool:
+    """Whether *work* is a step whose agent works in the project's folder, as all do but those of plans."""
+    return isinstance(work, Start) and work.step.kind != EXECUTE
 
 
 def capacity_of(settings: Settings, config: Mapping[str, Any], root: Path, *, is_confined: bool) -> int:

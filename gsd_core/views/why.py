@@ -102,7 +102,8 @@ class Why:
 class Situation:
     """A project whose last run has *state* and *history*, and whose files are *planning* now.
 
-    *holder* is the process that runs in the project, *capacity* how many plans it executes side by side, and
+    *holder* is the process that runs in the project, *capacity* how many plans it executes side by side,
+    *parallel_phases* whether they may be of several phases, and
     *more_slots* the flags for more. *obstacles* are what refuses the next start, each with its hint; *gsd* is
     how to call gsd for the project, *added* are the kinds of steps that plugins add.
     """
@@ -114,6 +115,7 @@ class Situation:
     holder: Owner | None = None
     pending_answers: Mapping[str, str] = NO_ANSWERS
     capacity: int = 1
+    parallel_phases: bool = False
     more_slots: str = ""
     obstacles: Iterable[tuple[str, str]] = ()
     gsd: str = "gsd"
@@ -151,7 +153,7 @@ class Situation:
         """What is due beside what is running; a question of a live step too."""
         asking = {*self.live} - {*self.running}
         inquiries = [one.inquiry for one in self.state.inquiries.values() if one.open]
-        found = due(self.now, live=self.live, capacity=self.capacity)
+        found = due(self.now, live=self.live, capacity=self.capacity, parallel_phases=self.parallel_phases)
         return [
             *(AskAgain(step=one.step, inquiry=one) for one in inquiries if one.step in asking),
             *(one for one in found if _name(one) not in self.live),

@@ -932,3 +932,46 @@ SIDE_BY_SIDE: Mapping[str, tuple[State, tuple[str, ...], list[str]]] = {
 def test_what_is_due_beside_what_is_being_done(name: str) -> None:
     given, live, expected = SIDE_BY_SIDE[name]
     assert [words(item) for item in due(given, live=live, capacity=3)] == expected
+
+
+BASE = evolve(LAST, plans=DIAMOND.plans[:1])
+OTHERS = (
+    evolve(DIAMOND, number="2", depends_on=("1",)),
+    phase("3", "03-01", depends_on=("1",), context=True),
+    phase("4", depends_on=("3",)),
+    phase("5", depends_on=("1",)),
+)
+IN_PHASES: Mapping[str, tuple[State, tuple[str, ...], list[str]]] = {
+    "plans of both, and the first step of another": (
+        state(BASE, *OTHERS, steps=DONE),
+        (),
+        ["start 2/execute/01-02", "start 2/execute/01-03", "start 3/execute/03-01", "start 5/discuss"],
+    ),
+    "one is worked on": (
+        state(BASE, *OTHERS[1:], steps=DONE | record("3/execute/03-01", "running")),
+        ("3/execute/03-01",),
+        ["start 5/discuss"],
+    ),
+    "one failed": (
+        state(BASE, *OTHERS[1:], steps=DONE | record("3/execute/03-01", "failed", **FAILED)),
+        (),
+        ["escalate 3/execute/03-01 failed #0", "start 5/discuss"],
+    ),
+    "the base is not complete": (
+        state(evolve(DIAMOND, number="1"), *OTHERS[1:]),
+        (),
+        [f"start {LEFT}", f"start {RIGHT}"],
+    ),
+    "no phase names what it depends on": (
+        state(DIAMOND, NEXT),
+        (),
+        [f"start {LEFT}", f"start {RIGHT}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_PHASES)
+def test_what_is_due_in_phases_side_by_side(name: str) -> None:
+    given, live, expected = IN_PHASES[name]
+    found = due(given, live=live, capacity=3, parallel_phases=True)
+    assert [words(item) for item in found] == expected
