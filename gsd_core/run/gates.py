@@ -17,7 +17,7 @@ from gsd_core.planning.config import get
 
 from .apply import apply_result
 from .integration import InTheWay
-from .questions import ask, withdraw
+from .questions import ask, last_asked, withdraw
 from .runtime import Run
 
 CONTINUE, GO_ON, STOP = "Continue", "Go on", "Stop"
@@ -50,7 +50,7 @@ async def confirm(run: Run, item: Start) -> End | None:
     if answer.chosen != (STOP,):
         return None
     # The question is asked again when the run is resumed.
-    withdraw(run, key)
+    withdraw(run, step, key)
     return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=f"stopped before {step}, as answered")
 
 
@@ -77,13 +77,13 @@ async def apply(run: Run, item: ApplyResult) -> End | None:
         answer = await _answer_or_end(run, Inquiry(questions=(question,), reason=reason), step, key)
         if isinstance(answer, End):
             return answer
-        withdraw(run, key)
+        withdraw(run, step, key)
         if answer.chosen == (STOP,):
             reason = f"stopped before the work of {step} was merged, as answered"
             return End(outcome="stopped", exit=ExitCode.INTERRUPTED, reason=reason)
         return None
-    if any(record.open and record.key == key for record in run.state.inquiries.values()):
-        withdraw(run, key)
+    if (asked := last_asked(run, step, key)) and asked.open:
+        withdraw(run, step, key)
     return None
 
 
@@ -93,7 +93,8 @@ async def _answer_or_end(run: Run, inquiry: Inquiry, step: str, key: str) -> Ans
         [answer] = await ask(run, inquiry, step=step, key=key)
     except Parked:
         gsd = run.request.info.command
-        record = next(r for r in reversed(list(run.state.inquiries.values())) if r.key == key)
+        record = last_asked(run, step, key)
+        assert record is not None, "it was asked above"
         todo = f"{answer_command(record.inquiry.questions[0], gsd)}, then {gsd} resume"
         return End(
             outcome="blocked", exit=ExitCode.QUESTION, reason=f"{step} is waiting for an answer: {todo}"

@@ -121,10 +121,14 @@ class Tasks:
 
     def _to_apply(self, items: Sequence[Work]) -> list[ApplyResult]:
         """Return the result to apply now: one at a time, and none while a step works in the project."""
-        is_busy = self.run.in_place.locked() or any(
-            isinstance(work, ApplyResult) or _is_in_project(work) for work in self.works.values()
-        )
+        works = self.works.values()
+        is_busy = self.run.in_place.locked() or any(self._applies(w) or _is_in_project(w) for w in works)
         return [] if is_busy else [item for item in items if isinstance(item, ApplyResult)][:1]
+
+    def _applies(self, work: Work) -> bool:
+        """Whether *work* is a result that is being applied, and waits for nobody's answer."""
+        asked = {record.inquiry.step for record in self.run.state.inquiries.values() if record.open}
+        return isinstance(work, ApplyResult) and work.step not in asked
 
     def _startable(self, items: Sequence[Work]) -> list[Start]:
         """Return the steps that can start now: plans beside each other, and one other step at a time."""
@@ -138,7 +142,7 @@ class Tasks:
         least = get(self.run.planning.config, "parallelization.min_plans_for_parallel", 1)
         slots = (self.capacity if len(starts) + len(working) >= least else 1) - len(working)
         # Its agent reads the project's folder, in which nothing may change during that.
-        is_busy = any(isinstance(one, ApplyResult) for one in (*items, *self.works.values()))
+        is_busy = any(map(self._applies, (*items, *self.works.values())))
         is_busy |= bool(self.live) if not self.parallel_phases else any(map(_is_in_project, working))
         others = [] if is_busy or slots < 1 else [item for item in starts if _is_in_project(item)][:1]
         phases = {work.step.phase for work in (*plans.values(), *working)}

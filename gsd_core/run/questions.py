@@ -67,10 +67,16 @@ async def ask(
     return tuple(answer for answer in answers if answer is not None)
 
 
-def withdraw(run: Run, key: str) -> None:
-    """Record that the last inquiry with that *key* needs no answer any more."""
-    inquiry = next(r.inquiry for r in reversed(list(run.state.inquiries.values())) if r.key == key)
-    run.record(facts.QuestionWithdrawn(key=inquiry_key(inquiry)), step=inquiry.step)
+def last_asked(run: Run, step: str, key: str) -> QuestionRecord | None:
+    """Return the last inquiry of the step with that *key*, if any."""
+    asked = reversed(list(run.state.inquiries.values()))
+    return next((one for one in asked if one.key == key and one.inquiry.step == step), None)
+
+
+def withdraw(run: Run, step: str, key: str) -> None:
+    """Record that the last inquiry of the step with that *key* needs no answer any more."""
+    if record := last_asked(run, step, key):
+        run.record(facts.QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=step)
 
 
 def answered_checkpoints(run: Run, step: str) -> tuple[tuple[Question, Answer], ...]:

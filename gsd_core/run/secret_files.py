@@ -99,7 +99,7 @@ async def allowed_secret_files(run: Run, step: StepRequest, suspects: Mapping[st
         if answer.chosen == (COMMIT,):
             return set(suspects)
     except Parked:
-        withdraw(run, key)
+        withdraw(run, step.id, key)
     left = FilesLeft(paths=tuple(sorted(suspects)), found=contents, why="secrets")
     run.record(left, step=step.id, attempt=step.attempt)
     return set()

@@ -189,7 +189,7 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
     key = f"uncommitted {hashlib.sha256(repr(contents).encode()).hexdigest()[:12]}"
     [answer] = await ask(run, inquiry, step=step.id, key=key)
     if answer.chosen == (STOP,):
-        await _stop(run, answer, key)
+        await _stop(run, step.id, answer, key)
     if answer.chosen == (WITHOUT,):
         return
     how, commit = "plan", ""
@@ -202,10 +202,10 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
     run.record(settled, step=step.id, attempt=step.attempt)
 
 
-async def _stop(run: Run, answer: Answer, key: str) -> None:
+async def _stop(run: Run, step: str, answer: Answer, key: str) -> None:
     """End the run as ``gsd stop`` does; the question is asked again when the run is resumed."""
     run.record(facts.ControlAsked(what="stop", by=answer.by, via=answer.via))
-    withdraw(run, key)
+    withdraw(run, step, key)
     gsd = run.request.info.command
     message = "stopped, because the plan lists files with uncommitted changes"
     raise ProjectError(message, hint=f"commit or move them, then run `{gsd} resume`")

@@ -9,8 +9,19 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from gsd_core import AgentHost, AgentResult, AgentTask, Option, Permanent, Question, StepRequest
-from gsd_core.hookspecs import gsd_workspace
+from gsd_core import (
+    AgentHost,
+    AgentResult,
+    AgentTask,
+    Answer,
+    Inquiry,
+    Option,
+    Permanent,
+    Question,
+    StepRequest,
+    implements,
+)
+from gsd_core.hookspecs import gsd_answer, gsd_workspace
 from gsd_core.run.runtime import RunRequest
 
 from . import harness as h
@@ -163,6 +174,42 @@ def test_a_file_in_the_way_of_one_plan_lets_the_others_be_merged(root: Path) -> 
     assert again.count("1/execute/01-03") == len(
         [one for one in h.facts(root, "merge.failed") if one.step.endswith("01-03")]
     )
+
+
+def test_a_question_about_a_file_in_the_way_holds_up_no_other_merge(root: Path) -> None:
+    changed = root / "greeter" / "greetings.py"
+
+    async def edit(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role != "executor" or task.step.endswith("01-01"):
+            return None
+        if task.step.endswith("01-02") and not edited:
+            edited.append(changed.write_text(changed.read_text() + "# mine\n"))
+        else:
+            await asyncio.sleep(1)
+        return None
+
+    class Person:
+        """Takes the change back once everything else is done."""
+
+        @implements(gsd_answer)
+        async def answer(self, inquiry: Inquiry) -> tuple[Answer, ...] | None:
+            [question] = inquiry.questions
+            if question.header != "In the way":
+                return None
+            async with asyncio.timeout(60):
+                while not {"01-03", "01-04", "01-05"} <= {*order(root)}:  # noqa: ASYNC110 - from the journal
+                    await asyncio.sleep(0.1)
+            h.git(root, "restore", "greeter/greetings.py")
+            return (Answer(question=question.id, chosen=("Go on",)),)
+
+    edited: list[int] = []
+    agent = h.Watched(h.one_phase(wide=True), edit)
+    run = {"workspace": ["worktree", "inplace"], "depth": "comprehensive", "wait_for_answers": "2m"}
+    end = h.do(h.request(root, agent, given=h.idea(), run=run, person=Person()))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert order(root)[-2:] == ["01-02", "01-06"]
+    check_all_is_there(root, agent)
 
 
 def test_a_stop_keeps_what_every_plan_has_done_and_nothing_is_done_twice(root: Path) -> None:
