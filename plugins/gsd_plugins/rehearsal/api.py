@@ -144,7 +144,6 @@ class MessagesApi:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._lock = threading.Lock()
         self._requests: list[ApiRequest] = []
         self._errors: list[Exception] = []
         self._server = _Server(self.answer)
@@ -157,24 +156,20 @@ class MessagesApi:
     @property
     def requests(self) -> tuple[ApiRequest, ...]:
         """All requests for a message so far, in order."""
-        with self._lock:
-            return tuple(self._requests)
+        return tuple(self._requests)
 
     @property
     def errors(self) -> tuple[Exception, ...]:
         """The exceptions that *script* raised."""
-        with self._lock:
-            return tuple(self._errors)
+        return tuple(self._errors)
 
     def answer(self, request: ApiRequest) -> Reply:
         """Record *request* and return the script's reply."""
-        with self._lock:
-            self._requests.append(request)
+        self._requests.append(request)
         try:
             return self._script(request)
         except Exception as error:
-            with self._lock:
-                self._errors.append(error)
+            self._errors.append(error)
             return Failure(400, "invalid_request_error", f"the script failed: {error!r}")
 
     def __enter__(self) -> MessagesApi:
