@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -44,6 +45,23 @@ def write_files(tree: Path, files: Mapping[str, str]) -> tuple[str, ...]:
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text, encoding="utf-8")
     return tuple(files)
+
+
+def make_repository(root: Path, files: Mapping[str, str]) -> None:
+    """Make a repository in *root* with *files*, committed."""
+    root.mkdir(parents=True, exist_ok=True)
+    write_files(root, files)
+    run_git(root, "init", "-q", "-b", "main", "--template=")
+    with (root / ".git" / "config").open("a", encoding="utf-8") as file:
+        file.write("[user]\n\tname = Test\n\temail = test@localhost\n[commit]\n\tgpgSign = false\n")
+    run_git(root, "add", "-A")
+    run_git(root, "commit", "-q", "--no-verify", "-m", "docs: initialize the project")
+
+
+def run_git(root: Path, *arguments: str) -> str:
+    """Return what a command of git prints."""
+    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 def a_plan(*files_modified: str, **changes: Any) -> Plan:

@@ -8,7 +8,6 @@ There is no Claude Code, no network and no sandbox.
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -45,7 +44,7 @@ from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 
 from .fakes import ScriptedHuman
 from .registry import make_hooks
-from .samples import a_question, write_files
+from .samples import a_question, make_repository, run_git, write_files
 
 LIMIT = timedelta(seconds=60)
 """How long a small run may take, unless a test says otherwise; most take less than a second."""
@@ -262,7 +261,7 @@ def run_small(
         calls=tuple(work.calls),
         steps=tuple(work.steps),
         questions=tuple(Inquiry(step="", questions=(one,)) for one in human.asked),
-        subjects=tuple(_git(root, "log", "--reverse", "--format=%s").splitlines()),
+        subjects=tuple(run_git(root, "log", "--reverse", "--format=%s").splitlines()),
     )
 
 
@@ -369,18 +368,7 @@ def _verify(step: StepRequest) -> StepResult:
 def _make_project(root: Path, files: Mapping[str, str]) -> None:
     """Make a repository with a roadmap and *files*, committed."""
     planning = {"PROJECT.md": _PROJECT, "ROADMAP.md": _ROADMAP, "STATE.md": _STATE}
-    root.mkdir(parents=True, exist_ok=True)
-    write_files(root, {**{f".planning/{name}": text for name, text in planning.items()}, **files})
-    _git(root, "init", "-q", "-b", "main", "--template=")
-    with (root / ".git" / "config").open("a", encoding="utf-8") as file:
-        file.write("[user]\n\tname = Test\n\temail = test@localhost\n[commit]\n\tgpgSign = false\n")
-    _git(root, "add", "-A")
-    _git(root, "commit", "-q", "-m", "docs: initialize the project")
-
-
-def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
-    return done.stdout
+    make_repository(root, {**{f".planning/{name}": text for name, text in planning.items()}, **files})
 
 
 def _texts(root: Path) -> dict[str, str]:

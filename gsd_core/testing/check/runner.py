@@ -24,6 +24,7 @@ from gsd_core.errors import ConfigError
 from gsd_core.plugins.importing import Candidate, import_candidate
 from gsd_core.plugins.validation import hooks_of
 from gsd_core.testing.registry import make_manager
+from gsd_core.testing.samples import make_repository
 
 from .rules import Findings
 from .side_effects import AuditHook, captured_stdout, process_state
@@ -71,7 +72,7 @@ def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds:
         base = Path(name)
         project, home, saved = base / "project", base / "home", base / "findings.json"
         home.mkdir()
-        _make_repository(project)
+        make_repository(project, {"README.md": "# Example\n"})
         Findings(path=saved).begin("start")
         request = Request(
             name=target.name,
@@ -121,18 +122,6 @@ def _run_process(request: Request, seconds: float) -> tuple[str, str]:
     last_line = done.stderr.strip().rpartition("\n")[2][:300]
     how = f"the process exited with code {done.returncode}"
     return "names-errors", f"{how}: {last_line}" if last_line else how
-
-
-def _make_repository(project: Path) -> None:
-    project.mkdir()
-    (project / "README.md").write_text("# Example\n", encoding="utf-8")
-    identity = ("-c", "user.name=check", "-c", "user.email=check@localhost", "-c", "commit.gpgsign=false")
-    for command in (
-        ("init", "-q"),
-        ("add", "README.md"),
-        (*identity, "commit", "-q", "-m", "initial commit"),
-    ):
-        subprocess.run(["git", *command], cwd=project, check=False, capture_output=True)
 
 
 def main() -> None:

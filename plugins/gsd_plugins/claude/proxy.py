@@ -9,7 +9,6 @@ place of the token and forwards them to the one configured API.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import secrets
@@ -17,11 +16,12 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import attrs
+
+from .loopback import Handler, Server
 
 if TYPE_CHECKING:
     import httpx2
@@ -82,41 +82,23 @@ def credentials_sent(start: Callable[[str], object]) -> dict[str, str]:
     return server.seen
 
 
-class _Server(ThreadingHTTPServer):
-    # Neither the end of the call nor that of the process waits for a request in progress.
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
-
+class _Server(Server):
     def __init__(self, access: Access | None, token: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        super().__init__(_Handler)
         self.access = access
         self.token = token
         self.seen: dict[str, str] = {}
         self.slots = threading.BoundedSemaphore(MAX_AT_ONCE)
-        self.is_open = True
-
-    def close(self) -> None:
-        """Accept nothing more, and end what is in progress."""
-        self.is_open = False
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore the error: Claude Code was ended in the middle of a request."""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(Handler):
     server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - http.server's name
         """Forward a request, if it is one that Claude Code makes."""
         length = self.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MAX_BODY:
-            self._refuse(413, "request_too_large", "the proxy forwards no request of this length")
+            self.refuse(413, "request_too_large", "the proxy forwards no request of this length")
             return
         body = self.rfile.read(int(length))
         sent = {name: self.headers[name] for name in CREDENTIALS if name in self.headers}
@@ -124,27 +106,24 @@ class _Handler(BaseHTTPRequestHandler):
         access = self.server.access
         if access is None:
             self.server.seen = sent
-            self._refuse(400, "invalid_request_error", "only the credentials were asked for")
+            self.refuse(400, "invalid_request_error", "only the credentials were asked for")
         elif not any(secrets.compare_digest(each, self.server.token.encode()) for each in given):
-            self._refuse(401, "authentication_error", "this is not the token of the call")
+            self.refuse(401, "authentication_error", "this is not the token of the call")
         elif urlsplit(self.path).path not in PATHS:
-            self._refuse(404, "not_found_error", "the proxy does not forward this path")
+            self.refuse(404, "not_found_error", "the proxy does not forward this path")
         elif not self.server.slots.acquire(timeout=CONNECT_SECONDS):
-            self._refuse(429, "rate_limit_error", "too many requests at the same time")
+            self.refuse(429, "rate_limit_error", "too many requests at the same time")
         else:
             try:
                 self._forward(access, body)
             finally:
                 self.server.slots.release()
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's name
         """Answer that there is nothing: Claude Code needs no other requests."""
-        self._refuse(404, "not_found_error", "the proxy does not forward this request")
+        self.refuse(404, "not_found_error", "the proxy does not forward this request")
 
     do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = do_GET  # noqa: N815 - http.server's names
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Print nothing."""
 
     def _forward(self, access: Access, body: bytes, *, renewed: bool = False) -> None:
         import httpx2
@@ -164,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
             # Halfway through an answer, only the end of the connection can say so.
             if not self.close_connection:
                 why = f"cannot reach {urlsplit(url).netloc}: {error or type(error).__name__}"
-                self._refuse(502, "api_error", why)
+                self.refuse(502, "api_error", why)
             return
         self._forward(access, body, renewed=True)
 
@@ -183,16 +162,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         self.wfile.write(b"0\r\n\r\n")
         self.close_connection = False
-
-    def _refuse(self, status: int, kind: str, message: str) -> None:
-        error = {"type": "error", "error": {"type": kind, "message": message}}
-        data = json.dumps(error).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
 
 
 @cache

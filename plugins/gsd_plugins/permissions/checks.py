@@ -112,9 +112,8 @@ def _check_wrapper(shell: Shell, program: str, key: str, words: list[str], stdin
             inner.pop(0)
     inner = inner[sum(int(word) for word in valued if word.isdigit()) :]
     options = words[: len(words) - len(inner)]
-    if installs:
-        check_outward(shell.findings, program, options)
-        check_runner(shell.findings, [*options, *inner[:1]] if is_in("installers", program) else ())
+    check_outward(shell.findings, program, options)
+    check_runner(shell.findings, [*options, *inner[:1]] if is_in("installers", program) else ())
     if program == "xargs" and inner:
         names = stdin.split()
         split = any(re.match(r"-\w*d|--delim", option) for option in options)
@@ -245,8 +244,7 @@ def _check_paths(shell: Shell, program: str, kind: str, words: list[str]) -> Non
         positional = []
     for path in [*_outputs(program, kind, kept), *written]:
         findings.add("change", f"{program} may write {shown(path)!r}")
-        if not re.match(r"[\w.@-]{2,}:(?!\\)|\w+://", path):
-            findings.object(paths.check_write(path))
+        findings.object(paths.check_write(path))
     of_copy = any(re.search(r"^--delete|/[.\x03]?$", word) for word in words[:-1])
     if is_in("moves", program) or (of_copy if kind == "copy" else has(r"-[a-zA-Z]*[rR]|--recursive")):
         for word in written[:-1] if program == "mv" else written:

@@ -107,8 +107,6 @@ class Paths:
     def check_argument(self, word: str) -> Objection:
         """Return the objection to a program's use of the path that a word may be, to read or to write."""
         text = re.sub(r"^-{1,2}[\w.-]+=|^-[A-Za-z](?=[/~.])|^@(?=[/~.])", "", word)
-        if "://" in text or (text.startswith("-") and "/" not in text):
-            return None
         if name := self.protected_name(text):
             return Deny(reason=f"agents may not change {name}")
         is_new = re.match(r"-.*=[/~.]", word) and known(text) and not os.path.lexists(text)

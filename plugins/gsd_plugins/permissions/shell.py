@@ -95,8 +95,7 @@ class Shell:
                 return self.subshell()._sequence(node, stdin)
             case "for_statement" if body := node.child_by_field_name("body"):
                 name = node.child_by_field_name("variable")
-                given = node.children_by_field_name("value")
-                values = [word for child in given for word in self._expand(child)]
+                values = self._expand(*node.children_by_field_name("value"))
                 for value in values if 0 < len(values) <= MAX_ITERATIONS else [UNKNOWN]:
                     self.variables[text_of(name) if name else ""] = value
                     self.walk(body, stdin)
@@ -129,8 +128,7 @@ class Shell:
 
     def _redirect(self, node: Node) -> str:
         operator = next((text_of(child) for child in node.children if not child.is_named), ">")
-        destination = node.children_by_field_name("destination")[:1]
-        for target in self._expand(destination[0]) if destination else ():
+        for target in self._expand(*node.children_by_field_name("destination")[:1]):
             if target.startswith(("/dev/tcp/", "/dev/udp/")):
                 check_address(self.findings, target.split("/")[3])
             elif operator.startswith("<") and operator not in ("<>", "<&"):
@@ -167,7 +165,7 @@ class Shell:
                 stdin = self.walk(child, "") or stdin
         if body and command == node:
             return self.walk(body, stdin)
-        words = [word for part in parts for word in self._expand(part)]
+        words = self._expand(*parts)
         for child in children:
             if child.type == "variable_assignment":
                 self.assign(self._expand_text(child), kept=not words)
@@ -219,12 +217,13 @@ class Shell:
 
     # Words
 
-    def _expand(self, node: Node) -> list[str]:
-        """Return the words that a node expands to."""
-        text = self._render(node, quoted=False)
-        if not text and node.type in ("string", "raw_string", "concatenation", "ansi_c_string"):
-            return [""]
-        words = [_finished(part) for part in text.split(_SPLIT) if part]
+    def _expand(self, *nodes: Node) -> list[str]:
+        """Return the words that nodes expand to."""
+        words: list[str] = []
+        for node in nodes:
+            text = self._render(node, quoted=False)
+            is_empty = not text and node.type in ("string", "raw_string", "concatenation", "ansi_c_string")
+            words += [""] if is_empty else [_finished(part) for part in text.split(_SPLIT) if part]
         if len(words) > MAX_WORDS:
             raise TooComplex("the command has too many words")
         return words
@@ -238,13 +237,6 @@ class Shell:
         fixed = {"HOME": str(self.paths.home), "PWD": str(self.paths.tree), "SHELL": "/bin/sh"}
         names = dict.fromkeys(table()["shell"]["words"], STAR)
         return (fixed | self.variables | names).get(name, UNKNOWN)
-
-    def _substitute(self, node: Node) -> str:
-        """Check the commands of ``$(…)`` or ``<(…)``; return their output."""
-        text = text_of(node)
-        if text.startswith("`") and "\\`" in text:
-            return self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1]))
-        return self.subshell()._sequence(node, "")
 
     def _render(self, node: Node, *, quoted: bool) -> str:
         text, value = text_of(node), ""
@@ -265,13 +257,15 @@ class Shell:
                     value = value.removesuffix(match[3]) if known(value) and "*" not in match[3] else UNKNOWN
                 elif match and match[2] and not known(value):
                     value = match[3].strip("'\"")
+            case "command_substitution" if text[0] == "`" and "\\`" in text:
+                value = self.run_text(re.sub(r"\\([`$\\])", r"\1", text[1:-1])).rstrip("\n")
             case "command_substitution":
-                value = self._substitute(node).rstrip("\n")
+                value = self.subshell()._sequence(node, "").rstrip("\n")
             case "process_substitution":
-                self._substitute(node)
+                self.subshell()._sequence(node, "")
                 return f"/dev/fd/{UNKNOWN}"
             case "array":
-                return " ".join(word for child in node.named_children for word in self._expand(child))
+                return " ".join(self._expand(*node.named_children))
             case "arithmetic_expansion" | "brace_expression":
                 self._render_parts(node, quoted=True)
                 return STAR

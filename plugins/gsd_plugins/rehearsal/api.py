@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias, assert_never, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import attrs
+
+from gsd_plugins.claude import loopback
 
 Json: TypeAlias = dict[str, Any]
 
@@ -144,7 +145,6 @@ class MessagesApi:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._lock = threading.Lock()
         self._requests: list[ApiRequest] = []
         self._errors: list[Exception] = []
         self._server = _Server(self.answer)
@@ -152,29 +152,25 @@ class MessagesApi:
     @property
     def url(self) -> str:
         """The address for ``ANTHROPIC_BASE_URL``."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     @property
     def requests(self) -> tuple[ApiRequest, ...]:
         """All requests for a message so far, in order."""
-        with self._lock:
-            return tuple(self._requests)
+        return tuple(self._requests)
 
     @property
     def errors(self) -> tuple[Exception, ...]:
         """The exceptions that *script* raised."""
-        with self._lock:
-            return tuple(self._errors)
+        return tuple(self._errors)
 
     def answer(self, request: ApiRequest) -> Reply:
         """Record *request* and return the script's reply."""
-        with self._lock:
-            self._requests.append(request)
+        self._requests.append(request)
         try:
             return self._script(request)
         except Exception as error:
-            with self._lock:
-                self._errors.append(error)
+            self._errors.append(error)
             return Failure(400, "invalid_request_error", f"the script failed: {error!r}")
 
     def __enter__(self) -> MessagesApi:
@@ -182,38 +178,25 @@ class MessagesApi:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.is_ended = True
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
-class _Server(ThreadingHTTPServer):
-    # A script may block for any time: neither the end of the context nor the exit of the process
-    # waits for the thread of such a request.
-    daemon_threads = True
-    is_ended = False
-    block_on_close = False
-    request_queue_size = 64
-
+class _Server(loopback.Server):
     def __init__(self, answer: Script) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.answer = answer
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore the error: it is a client that was killed and closed its connection."""
 
 
 _SSE = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 _JSON = {"content-type": "application/json"}
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(loopback.Handler):
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - http.server's name
         """Answer a request for a message; none any more on a connection that outlives the server."""
-        if cast("_Server", self.server).is_ended:
+        if not self.server.is_open:
             self.close_connection = True
             return
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -222,43 +205,26 @@ class _Handler(BaseHTTPRequestHandler):
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = ApiRequest(headers=headers, body=json.loads(raw), size=len(raw))
-        reply = cast("_Server", self.server).answer(request)
+        reply = self.server.answer(request)
         match reply:
             case Failure():
-                self._fail(reply)
+                self.refuse(reply.status, reply.type, reply.message, **reply.headers)
             case Blocks() if request.body.get("stream"):
-                self._send(200, _SSE, _as_events(reply, request.model))
+                self.reply(200, _SSE, _as_events(reply, request.model))
             case Blocks():
-                self._send(200, _JSON, json.dumps(_as_message(reply, request.model)).encode())
+                self.reply(200, _JSON, json.dumps(_as_message(reply, request.model)).encode())
             case Cut():
                 body = _as_events(reply.said, request.model)
-                self._send(200, _SSE, body[: len(body) // 2], length=len(body))
+                self.reply(200, _SSE, body[: len(body) // 2], length=len(body))
                 self.close_connection = True
             case _:
                 assert_never(reply)
 
     def _not_found(self) -> None:
         """Answer 404."""
-        self._fail(Failure(404, "not_found_error", "Not found"))
+        self.refuse(404, "not_found_error", "Not found")
 
     do_GET = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = _not_found  # noqa: N815 - http.server's names
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Print nothing: the requests are recorded."""
-
-    def _fail(self, failure: Failure) -> None:
-        error = {"type": failure.type, "message": failure.message}
-        body = json.dumps({"type": "error", "error": error}).encode()
-        self._send(failure.status, {**_JSON, **failure.headers}, body)
-
-    def _send(self, status: int, headers: Mapping[str, str], body: bytes, length: int | None = None) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(body) if length is None else length))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
 
 
 def _as_message(reply: Blocks, model: str) -> Json:

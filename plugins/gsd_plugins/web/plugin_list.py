@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import shlex
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -21,37 +21,47 @@ from gsd_plugins.sessions import cancel_tasks, run_gsd
 
 from .errors import Refused, require_folder
 
-START_DELAY = 1.0
-"""How long the server answers requests first: the command takes a second of processor time."""
 KEEP_SECONDS = 30.0
-"""How old panels may be: each look at them takes almost as much."""
+"""How old panels may be: a look at them takes about a second of processor time."""
+
+_Reading: TypeAlias = "asyncio.Task[dict[str, Any]]"
 
 
 @attrs.define
-class PluginList:
-    """Reads the list of this installation's plugins once."""
+class PrintedAboutPlugins:
+    """Reads the list of this installation's plugins once, and panels at most once in :data:`KEEP_SECONDS`.
 
-    _task: asyncio.Task[dict[str, Any]] | None = attrs.field(default=None, init=False)
+    Each raises :class:`Refused` if the command fails.
+    """
 
-    async def prefetch(self) -> None:
-        """Read the list soon, so that the first page that shows it need not wait."""
-        await asyncio.sleep(START_DELAY)
-        # Whoever asks for it then gets the error, after another try.
-        with suppress(Refused):
-            await self.get()
+    _read: dict[tuple[str, ...], tuple[float, _Reading]] = attrs.field(
+        factory=dict[tuple[str, ...], tuple[float, _Reading]], init=False
+    )
 
-    async def get(self) -> Sequence[Any]:
-        """Return the list; raise :class:`Refused` if it cannot be read."""
-        if self._task is None or (self._task.done() and self._task.exception()):
-            self._task = asyncio.create_task(_printed(["plugins"]), name="plugins")
-        # Others may wait for it too.
-        found: list[Any] = (await asyncio.shield(self._task))["plugins"]
+    async def plugins(self) -> Sequence[Any]:
+        """Return the list of plugins; if it could not be read before, there is another try."""
+        found: list[Any] = (await self._get(math.inf, "plugins"))["plugins"]
         return found
 
+    async def panels(self, root: Path) -> dict[str, Any]:
+        """Return the panels of the project at *root*."""
+        # The command would say so too, after a second.
+        await require_folder(root)
+        return await self._get(KEEP_SECONDS, "panels", "-C", str(root))
+
+    async def _get(self, seconds: float, *words: str) -> dict[str, Any]:
+        now = time.monotonic()
+        for key, (until, task) in list(self._read.items()):
+            if task.done() and (until < now or (until == math.inf and task.exception())):
+                del self._read[key]
+        if words not in self._read:
+            self._read[words] = (now + seconds, asyncio.create_task(_printed(words), name=words[0]))
+        # Others may wait for it too.
+        return await asyncio.shield(self._read[words][1])
+
     async def aclose(self) -> None:
-        """End the process, if it runs."""
-        if self._task:
-            await cancel_tasks(self._task)
+        """End the processes that run."""
+        await cancel_tasks(*(task for _, task in self._read.values()))
 
 
 async def _printed(words: Sequence[str]) -> dict[str, Any]:
@@ -65,29 +75,3 @@ async def _printed(words: Sequence[str]) -> dict[str, Any]:
     if said := found.get("error"):
         raise Refused(409, str(said["message"]), str(said.get("hint", "")))
     return found
-
-
-@attrs.define
-class Panels:
-    """Reads the panels of projects, each at most once in :data:`KEEP_SECONDS`."""
-
-    _read: dict[Path, tuple[float, asyncio.Task[dict[str, Any]]]] = attrs.field(
-        factory=dict[Path, "tuple[float, asyncio.Task[dict[str, Any]]]"], init=False
-    )
-
-    async def get(self, root: Path) -> dict[str, Any]:
-        """Return the panels of the project at *root*; raise :class:`Refused` if they cannot be read."""
-        now = time.monotonic()
-        over = [one for one, (at, task) in self._read.items() if task.done() and now - at > KEEP_SECONDS]
-        for one in over:
-            del self._read[one]
-        # The command would say so too, after a second.
-        await require_folder(root)
-        if root not in self._read:
-            task = asyncio.create_task(_printed(["panels", "-C", str(root)]), name="panels")
-            self._read[root] = (now, task)
-        return await asyncio.shield(self._read[root][1])
-
-    async def aclose(self) -> None:
-        """End the processes that run."""
-        await cancel_tasks(*(task for _, task in self._read.values()))

@@ -96,10 +96,10 @@ async def list_questions(site: Site, request: Request) -> Response:
 
 async def list_panels(site: Site, request: Request) -> Response:
     """Return what plugins show about the project, as gsd panels --json prints it; at most 30 seconds old."""
-    found = await site.panels.get(site.source.session(request.path_params["session"]).project)
+    found = await site.printed.panels(site.source.session(request.path_params["session"]).project)
     return await answer({"panels": found["panels"], "failures": found["failures"]})
 
 
 async def list_plugins(site: Site, request: Request) -> Response:
     """Return the plugins of this installation."""
-    return await answer({"plugins": await site.plugins.get()})
+    return await answer({"plugins": await site.printed.plugins()})

@@ -10,6 +10,7 @@ from gsd_core.project import detail_schema, output_schema
 
 from .errors import CODES
 from .routes import Schema
+from .sessions_api import SUMMARY
 
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
@@ -233,12 +234,8 @@ def _client_message() -> Schema:
 
 def _summary() -> Schema:
     status = _printed("status")["properties"]
-    kept = (
-        *("status", "idea", "agent", "sandbox", "branch", "cost", "phases_total", "phases_complete", "plans"),
-        *("budget", "reason", "exit", "waits_for", "started_at", "last_at"),
-    )
     return obj(
-        **{name: status[name] for name in kept},
+        **{name: status[name] for name in SUMMARY if name != "dollars_today"},
         phases_planned=NUMBER,
         questions=NUMBER,
         waits_since=null(TIME),

@@ -126,8 +126,7 @@ async def serving(
         task = asyncio.create_task(server.serve(sockets=[taken]), name="web server")
         task.add_done_callback(_report)
         stack.push_async_callback(_stop, site, server, task)
-        stack.push_async_callback(site.plugins.aclose)
-        stack.push_async_callback(site.panels.aclose)
+        stack.push_async_callback(site.printed.aclose)
         yield Running(
             url=url,
             watch_url=f"{base}/#token={tokens.read}",

@@ -96,7 +96,7 @@ def _problem(error: GsdError) -> str:
 
 
 SUMMARY = (
-    *("status", "idea", "agent", "sandbox", "branch", "plans", "phases_total", "phases_complete", "cost"),
+    *("status", "idea", "agent", "sandbox", "branch", "cost", "phases_total", "phases_complete", "plans"),
     *("dollars_today", "budget", "reason", "exit", "waits_for", "started_at", "last_at"),
 )
 """The fields of a status that are in a summary."""

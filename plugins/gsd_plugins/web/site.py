@@ -23,7 +23,7 @@ from .access import Addresses, Tokens
 from .errors import Refused, refused_by
 from .feed import Feed
 from .folders import STATIC
-from .plugin_list import Panels, PluginList
+from .plugin_list import PrintedAboutPlugins
 from .routes import Route
 from .text import clean
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from gsd_plugins.mcp import HttpApp
 
 
+START_DELAY = 1.0
+"""How long requests are answered before the plugins are listed, which takes a second of processor time."""
 MAX_DETAILS = 20
 """How many projects' journals are kept folded; reading one again costs about a second per 100,000 events."""
 
@@ -55,8 +57,7 @@ class Site:
     static: Path = STATIC
     slots: int | None = None
     mcp: HttpApp | None = None
-    plugins: PluginList = attrs.field(factory=PluginList)
-    panels: Panels = attrs.field(factory=Panels)
+    printed: PrintedAboutPlugins = attrs.field(factory=PrintedAboutPlugins)
     epoch: str = attrs.field(factory=lambda: secrets.token_hex(8))
     started_at: datetime = attrs.field(factory=lambda: datetime.now(UTC))
     feed: Feed = attrs.field(init=False)
@@ -98,7 +99,10 @@ class Site:
             # It may be removed meanwhile, or its files be damaged; then its page says so.
             with suppress(GsdError, OSError):
                 await self.details(session).phases(is_running=True)
-        await self.plugins.prefetch()
+        await asyncio.sleep(START_DELAY)
+        # Whoever asks for the list then gets the error, after another try.
+        with suppress(Refused):
+            await self.printed.plugins()
 
     async def serve(self, route: Route, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request that the gate has admitted."""
