@@ -94,12 +94,17 @@ OLDEST = "2.30"
 
 @attrs.define(eq=False)
 class _Known:
-    """What was found out about repositories, so that it need not be at every call."""
+    """What was found out about repositories, so that it need not be at every call.
+
+    Of *commits* it is known that they exist, and of pairs of them whether the second comes after the first.
+    """
 
     checked: set[Path] = attrs.field(factory=set[Path])
     programs: dict[tuple[object, ...], tuple[LocalProgram, ...]] = attrs.field(
         factory=dict[tuple[object, ...], tuple[LocalProgram, ...]]
     )
+    commits: set[str] = attrs.field(factory=set[str])
+    ancestors: dict[tuple[str, str], bool] = attrs.field(factory=dict[tuple[str, str], bool])
 
 
 @attrs.frozen(kw_only=True)
@@ -115,6 +120,10 @@ class Command:
     sleep: Callable[[float], None] = time.sleep
     trusted: frozenset[LocalProgram] = frozenset()
     known: _Known = attrs.field(factory=_Known, eq=False, repr=False)
+
+    def at(self, root: Path) -> Command:
+        """Return git in another folder of the same repository, whose files it checks itself."""
+        return attrs.evolve(self, root=root, known=attrs.evolve(self.known, checked=set()))
 
     def __call__(
         self,

@@ -37,14 +37,23 @@ def merge(
     return ("" if paths else _commit(git, tree, (ours, theirs), text)), paths
 
 
-def changed_by_both(git: Command, ours: str, theirs: str) -> dict[str, str]:
-    """Return the files that both sides of a merge changed in different ways, with the blobs of *ours*."""
+def changed_by_both(
+    git: Command, ours: str, theirs: str, is_wanted: Callable[[str], object]
+) -> dict[str, str]:
+    """Return the files that both sides of a merge changed in different ways, with the blobs of *ours*.
+
+    Only those for which *is_wanted* holds.
+    """
+    differ = {path for path in _changes(git, ours, theirs) if is_wanted(path)}
+    if not differ:
+        return {}
     base = git("merge-base", ours, theirs)
     here, there = _changes(git, base, ours), _changes(git, base, theirs)
     return {
         path: about.sha
         for path, about in here.items()
-        if path in there and about.sha != there[path].sha and "D" not in (about.status, there[path].status)
+        if path in differ and path in there
+        if about.sha != there[path].sha and "D" not in (about.status, there[path].status)
     }
 
 

@@ -19,9 +19,8 @@ from gsd_core.files import remove_below
 from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT
-from .layout import read_bytes
 from .recovery import commit_ref, commit_tree
-from .repository import changed, one_writer, store, top, unmerged
+from .repository import changed, head, one_writer, read_head, store, top, unmerged
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -91,13 +90,12 @@ def read_refs(git: Command) -> Refs:
     if current in found:
         return Refs(branch=current, head=found[current], refs=found, remotes=remotes)
     # HEAD is detached, as in each plan's work tree, or on a branch that has no commit yet.
-    layout = git.layout()
-    is_detached = layout and re.fullmatch(rb"[0-9a-f]{40,64}\n", read_bytes(layout.own / "HEAD"))
+    here = read_head(git)
+    is_detached = here is not None and not here[0]
     code, branch = (1, "") if is_detached else git.run("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
     if code == 0:
         return Refs(branch=branch, head=found.get(branch, ""), refs=found, remotes=remotes)
-    code, head = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1, 128))
-    return Refs(head=head if code == 0 else "", refs=found, remotes=remotes)
+    return Refs(head=head(git, ok=(0, 1, 128)) or "", refs=found, remotes=remotes)
 
 
 def places(git: Command) -> Places:
@@ -111,7 +109,12 @@ def places(git: Command) -> Places:
 
 def is_ancestor(git: Command, older: str, newer: str) -> bool:
     """Whether *newer* is *older* or comes after it."""
-    code, _ = git.run("merge-base", "--is-ancestor", older, newer, ok=(0, 1, 128), environment=REAL_OBJECTS)
+    pair, known = (older, newer), git.known.ancestors
+    if pair in known:
+        return known[pair]
+    code, _ = git.run("merge-base", "--is-ancestor", *pair, ok=(0, 1, 128), environment=REAL_OBJECTS)
+    if code != 128 and all(re.fullmatch(r"[0-9a-f]{40,64}", commit) for commit in pair):
+        known[pair] = code == 0
     return code == 0
 
 

@@ -13,7 +13,7 @@ from .errors import GitError, UntrustedFilter
 from .ignored import bring_ignored
 from .merges import OLDEST
 from .refs import is_ancestor
-from .repository import changed, git_dir, head, is_ignored, is_repository, one_writer
+from .repository import changed, git_dir, head, is_ignored, one_writer
 from .untrusted import refuse_filters
 
 _READY = "gsd-ready"
@@ -22,7 +22,7 @@ _READY = "gsd-ready"
 
 def reason_against(git: Command) -> str:
     """Return why the project cannot have work trees for its plans; empty if it can."""
-    if not is_repository(git):
+    if git.layout() is None:
         return ""
     if not (git.root / ".git").exists():
         return "the project is in a subfolder of its repository"
@@ -50,12 +50,12 @@ def enter_worktree(git: Command, path: Path) -> int:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with one_writer(git):
         if not path.exists():
-            git("worktree", "prune")
-            git("worktree", "add", "--quiet", "--detach", str(path), "HEAD")
+            # By force, if one was there before, and somebody removed its folder.
+            git("worktree", "add", "--force", "--quiet", "--detach", str(path), "HEAD")
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
     try:
-        ready = git_dir(Command(root=path, environment=git.environment)) / _READY
+        ready = git_dir(git.at(path)) / _READY
         if not ready.exists():
             bring_ignored(git, path)
             ready.touch()
@@ -77,7 +77,7 @@ def remove_worktrees(git: Command, folder: Path) -> None:
 
 
 def _remove(git: Command, path: Path) -> None:
-    tree = Command(root=path, environment=git.environment)
+    tree = git.at(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -188,8 +188,7 @@ async def _merged(run: Run, step: str, ours: str, theirs: str) -> str:
     names = {"GSD-Run": run.id, "GSD-Step": step, "GSD-Task": f"{plan}/merge"}
     text = await run.git.full_message(f"chore({plan}): merge its commits", "", names)
     try:
-        both = await run.git.changed_by_both(ours, theirs)
-        generated = {path: sha for path, sha in both.items() if generated_by(path)}
+        generated = await run.git.changed_by_both(ours, theirs, generated_by)
         commit, paths = await run.git.merge(ours, theirs, text, generated)
         if generated and not paths:
             made = await _generated(run, step, ours, theirs, commit, generated)

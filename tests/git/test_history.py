@@ -117,4 +117,4 @@ def test_the_time_of_a_commit_is_in_utc(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-31T12:00:00+02:00")
     sha = commit(root, "a")
 
-    assert asyncio.run(Git(root).time_of(sha)) == datetime(2026, 1, 31, 10, 0, tzinfo=UTC)
+    assert asyncio.run(Git(root).content_of(sha)).at == datetime(2026, 1, 31, 10, 0, tzinfo=UTC)

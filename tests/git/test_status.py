@@ -73,8 +73,8 @@ def test_a_project_in_a_subfolder_sees_only_its_own_files(base: Path, sh: Run) -
 
     assert asyncio.run(git.changed()) == ("b", "new")
     sha = asyncio.run(git.commit(["b", "new"], "x", trailers={"GSD-Run": "r"}, verify=False))
-    assert asyncio.run(git.paths_of(sha)) == ("b", "new")
-    assert asyncio.run(git.created_by(sha)) == ("new",)
+    assert asyncio.run(git.paths_of([sha])) == ("b", "new")
+    assert asyncio.run(git.content_of(sha)).created == ("new",)
     assert asyncio.run(git.order(".")) == {"b": 2, "new": 2}
     assert sh("status", "--porcelain") == " M a"
 
@@ -130,7 +130,7 @@ def test_a_missing_git_is_reported(base: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_error_contains_the_output_of_git(base: Path) -> None:
     with pytest.raises(GitError, match="nonsense") as caught:
-        asyncio.run(Git(base).time_of("nonsense"))
+        asyncio.run(Git(base).content_of("nonsense"))
 
     assert caught.value.exit == 128
 
@@ -170,7 +170,7 @@ def test_the_users_git_configuration_does_not_change_the_results(base: Path, sh:
     sha = asyncio.run(git.commit(["ü"], "# x", trailers={"GSD-Run": "r"}, verify=True))
     assert asyncio.run(git.find({"GSD-Run": "r"})) == sha
     assert [commit.subject for commit in asyncio.run(git.trailed("r"))] == ["# x"]
-    assert asyncio.run(git.paths_of(sha)) == ("ü",)
+    assert asyncio.run(git.paths_of([sha])) == ("ü",)
 
 
 def test_changes_inside_a_submodule_do_not_count(base: Path, sh: Run, tmp_path: Path) -> None:
