@@ -144,6 +144,7 @@ class Git:
 
     read_refs = _in_thread(refs.read_refs)
     is_ancestor = _in_thread(refs.is_ancestor)
+    base_of = _in_thread(refs.base_of)
     is_branch_name = _in_thread(refs.is_branch_name)
     commit_of = _in_thread(refs.commit_of)
     start_branch = _in_thread(refs.start_branch)

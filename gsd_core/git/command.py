@@ -314,8 +314,13 @@ def for_signing(git: Command, key: str) -> dict[str, str]:
 
     Hooks get them too then.
     """
-    signs = git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
-    return {name: os.environ[name] for name in SIGNING if name in os.environ} if signs else {}
+    found = {name: os.environ[name] for name in SIGNING if name in os.environ}
+    return found if found and signs(git, key) else {}
+
+
+def signs(git: Command, key: str) -> bool:
+    """Whether git signs by the setting *key*."""
+    return git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
 
 
 def _is_busy(stderr: str) -> bool:

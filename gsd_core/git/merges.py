@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from .command import Command, for_signing
+from .command import Command, for_signing, signs
 from .commit import FROM_STDIN, add, listed
 from .refs import REAL_OBJECTS, is_ancestor
 from .repository import one_writer
@@ -149,6 +149,5 @@ def _changes(git: Command, old: str, new: str) -> dict[str, _Change]:
 
 def _commit(git: Command, tree: str, parents: tuple[str, str], text: str) -> str:
     key = "commit.gpgSign"
-    signs = git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
-    options = (*(("--gpg-sign",) if signs else ()), "-p", parents[0], "-p", parents[1])
+    options = (*(("--gpg-sign",) if signs(git, key) else ()), "-p", parents[0], "-p", parents[1])
     return git("commit-tree", *options, tree, stdin=text, environment=for_signing(git, key))

@@ -207,6 +207,7 @@ def fast_forward(git: Command, commit: str) -> None:
                 else:
                     remove_below(git.root, path)
             git(*merge, environment=REAL_OBJECTS)
+        git.known.commits.add(commit)
 
 
 def in_the_way(git: Command, commit: str) -> tuple[str, ...]:

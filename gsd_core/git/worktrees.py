@@ -13,7 +13,7 @@ from .errors import GitError, UntrustedFilter
 from .ignored import bring_ignored
 from .merges import OLDEST
 from .refs import is_ancestor
-from .repository import changed, git_dir, head, is_ignored, one_writer
+from .repository import changed, git_dir, head, is_ignored, one_writer, read_head
 from .untrusted import refuse_filters
 
 _READY = "gsd-ready"
@@ -28,11 +28,15 @@ def reason_against(git: Command) -> str:
         return "the project is in a subfolder of its repository"
     if is_older(git, OLDEST):
         return f"merging needs git {OLDEST}"
-    if is_ignored(git, ".planning/STATE.md"):
+    staged = f"\0{git('ls-files', '--stage', '-z')}"
+    # git ignores no file that it tracks.
+    if "\t.planning/STATE.md\0" not in staged and is_ignored(git, ".planning/STATE.md"):
         return "git ignores .planning, and agents read it"
-    if f"\0{GITLINK}" in f"\0{git('ls-files', '--stage', '-z')}":
+    if f"\0{GITLINK}" in staged:
         return "it has submodules, and git fills them in one work tree only"
-    if git.run("config", "--type=bool", "--get", "core.sparseCheckout", ok=(0, 1))[1] == "true":
+    if (git_dir(git) / "info" / "sparse-checkout").exists() and (
+        git.run("config", "--type=bool", "--get", "core.sparseCheckout", ok=(0, 1))[1] == "true"
+    ):
         return "it is a sparse checkout"
     try:
         refuse_filters(git)
@@ -81,7 +85,9 @@ def _remove(git: Command, path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_ancestor(git, head(tree) or "", head(git) or "") and not changed(tree):
+        here = read_head(tree)
+        last = here[1] if here else head(tree)
+        if is_ancestor(git, last or "", head(git) or "") and not changed(tree):
             git("worktree", "remove", str(path))
     finally:
         os.close(descriptor)

@@ -298,7 +298,7 @@ class Sealer:
         if was.head and not git_refs.is_ancestor(self.git, was.head, on_branch):
             what = f"the history of {name} was rewritten (it was at {was.head[:9]}, then {on_branch[:9]})"
             return last, [*found, Difference(what=what)]
-        if owned:
+        if owned or on_branch in known:
             return on_branch, found
         tip: list[str] = []
         below = on_branch
