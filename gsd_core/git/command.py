@@ -94,17 +94,13 @@ OLDEST = "2.30"
 
 @attrs.define(eq=False)
 class _Known:
-    """What was found out about repositories, so that it need not be at every call.
-
-    Of *commits* it is known that they exist, and of pairs of them whether the second comes after the first.
-    """
+    """What was found out about repositories, so that it need not be at every call: which *commits* exist."""
 
     checked: set[Path] = attrs.field(factory=set[Path])
     programs: dict[tuple[object, ...], tuple[LocalProgram, ...]] = attrs.field(
         factory=dict[tuple[object, ...], tuple[LocalProgram, ...]]
     )
     commits: set[str] = attrs.field(factory=set[str])
-    ancestors: dict[tuple[str, str], bool] = attrs.field(factory=dict[tuple[str, str], bool])
 
 
 @attrs.frozen(kw_only=True)

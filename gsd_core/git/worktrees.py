@@ -34,9 +34,7 @@ def reason_against(git: Command) -> str:
         return "git ignores .planning, and agents read it"
     if f"\0{GITLINK}" in staged:
         return "it has submodules, and git fills them in one work tree only"
-    if (git_dir(git) / "info" / "sparse-checkout").exists() and (
-        git.run("config", "--type=bool", "--get", "core.sparseCheckout", ok=(0, 1))[1] == "true"
-    ):
+    if git.run("config", "--type=bool", "--get", "core.sparseCheckout", ok=(0, 1))[1] == "true":
         return "it is a sparse checkout"
     try:
         refuse_filters(git)

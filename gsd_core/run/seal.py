@@ -289,6 +289,8 @@ class Sealer:
         on_branch = now.refs.get(was.branch, "") if was.branch else now.head
         if on_branch == was.head or (now.branch != was.branch and not was.branch):
             return was.head, found
+        if on_branch in known and git_refs.is_ancestor(self.git, was.head, on_branch):
+            return on_branch, found
         last = next(
             (sha for sha in reversed(known) if git_refs.is_ancestor(self.git, was.head, sha)), was.head
         )
@@ -298,7 +300,7 @@ class Sealer:
         if was.head and not git_refs.is_ancestor(self.git, was.head, on_branch):
             what = f"the history of {name} was rewritten (it was at {was.head[:9]}, then {on_branch[:9]})"
             return last, [*found, Difference(what=what)]
-        if owned or on_branch in known:
+        if owned:
             return on_branch, found
         tip: list[str] = []
         below = on_branch
