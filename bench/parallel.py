@@ -3,13 +3,16 @@
 One phase of N plans, of which all but the first wait only for that one, is executed by simulated agents that
 take T seconds for each plan, in a real repository, with real commits, checks and merges. No schedule is
 shorter than the critical path, or than all work divided by the number of agents; what it takes beyond the
-longer of the two, divided by the number of tasks, is printed for each repetition.
+longer of the two, divided by the number of tasks, is printed with its spread over the repetitions.
 
-Then a work tree of a repository with 10,000 files is entered, as a plan's attempt does: with the files of the
-repository in the page cache (warm), and after they were dropped from it (cold).
+Then work trees of a repository with 10,000 files are entered, as a plan's attempt does: with the files of the
+repository in the page cache (warm), and after they were dropped from it (cold). None is removed before all
+are made: without a journal, ext4 looks at each file that was deleted in the last minutes before it makes a
+new one, which takes ten times as long.
 
-The load of the machine and the processor's time of gsd and its children are printed, too: on a busy machine
-only the latter says something. Returns 1 if a median is above its limit.
+The load of the machine, the processor's time of gsd and its children, and the number of processes that are
+started are printed, too: on a busy machine only these say something. Simulated agents have no sandbox, whose
+cost ``bench/sandbox.py`` measures. Returns 1 if a median is above its limit.
 
 Options: ``--plans``, ``--seconds``, ``--slots``, ``--files``, ``--times``, ``--profile FILE`` (of cProfile).
 """
@@ -24,6 +27,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,14 +73,28 @@ class _Many(Scenario):
         return _ManyPlans(product=self.product, phases=1, ending=ending, asks=False, count=self.count)
 
 
-def overhead(folder: Path, plans: int, seconds: float, slots: int) -> tuple[float, float]:
-    """Return the time beyond the bound and the processor's time, in seconds for each task."""
+started: Counter[str] = Counter()
+"""The processes that this one started, by the name of the program."""
+
+
+def _count(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "subprocess.Popen":
+        started[Path(os.fsdecode(str(arguments[0]))).name] += 1
+
+
+def overhead(folder: Path, plans: int, seconds: float, slots: int) -> tuple[float, float, float, float]:
+    """Return the time beyond the bound and the processor's, in seconds for each task, and what was started.
+
+    That is the number of processes of git, and of others, for each task.
+    """
     root = h.repository(folder / "project")
 
     spent: dict[str, float] = {}
+    count: dict[str, tuple[int, int]] = {}
 
     async def work(task: AgentTask, _: AgentHost) -> AgentResult | None:
         spent.setdefault(task.role, sum(os.times()[:4]))
+        count.setdefault(task.role, (started["git"], started.total()))
         if task.role == "executor":
             await asyncio.sleep(seconds)
         return None
@@ -89,7 +107,9 @@ def overhead(folder: Path, plans: int, seconds: float, slots: int) -> tuple[floa
     took = (executed[-1].at - executed[0].at).total_seconds()
     bound = seconds + max(seconds, (plans - 1) * seconds / slots)
     tasks = len(h.facts(root, "task.committed"))
-    return (took - bound) / tasks, (spent["verifier"] - spent["executor"]) / tasks
+    git, all_of_them = (b - a for a, b in zip(count["executor"], count["verifier"], strict=True))
+    processor = spent["verifier"] - spent["executor"]
+    return (took - bound) / tasks, processor / tasks, git / tasks, (all_of_them - git) / tasks
 
 
 def repository_of(folder: Path, files: int) -> Path:
@@ -99,6 +119,7 @@ def repository_of(folder: Path, files: int) -> Path:
         path = root / f"d{number // 100:03}" / f"s{number % 100 // 20}" / f"f{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{number}\n" * (20 + number % 300))
+    h.git(root, "config", "gc.auto", "0")  # a background process would be measured, too
     h.git(root, "add", "-A")
     h.git(root, "commit", "-qm", "Add files")
     return root
@@ -114,16 +135,13 @@ def drop_from_cache(root: Path) -> None:
             os.close(descriptor)
 
 
-async def tree_seconds(root: Path, path: Path, *, cold: bool) -> float:
-    """Return how long it takes to enter a new work tree."""
+async def tree_seconds(root: Path, path: Path, *, cold: bool) -> tuple[float, float]:
+    """Return how long it takes to enter a new work tree, and the processor's time, in seconds."""
     if cold:
         drop_from_cache(root)
-    began = time.monotonic()
-    descriptor = await Git(root).enter_worktree(path)
-    took = time.monotonic() - began
-    os.close(descriptor)
-    await Git(root).remove_worktrees(path.parent)
-    return took
+    began, spent = time.monotonic(), sum(os.times()[:4])
+    os.close(await Git(root).enter_worktree(path))
+    return time.monotonic() - began, sum(os.times()[:4]) - spent
 
 
 def spread(values: Sequence[float]) -> str:
@@ -142,10 +160,11 @@ def main() -> int:
     parser.add_argument("--profile", type=Path)
     options = parser.parse_args()
     profile = cProfile.Profile()
+    sys.addaudithook(_count)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["GSD_STATE_DIR"] = str(folder / "state")
-        each: list[tuple[float, float]] = []
+        each: list[tuple[float, float, float, float]] = []
         for number in range(options.times):
             if options.profile:
                 profile.enable()
@@ -153,22 +172,20 @@ def main() -> int:
             profile.disable()
         if options.profile:
             profile.dump_stats(options.profile)
-        over, spent = zip(*each, strict=True)
+        over, spent, git, others = zip(*each, strict=True)
         load = f"load {os.getloadavg()[0]:.1f}"
         print(f"{options.plans} plans of {options.seconds} s, {options.slots} at once, {load}")
-        print(
-            f"s beyond the bound for each task: {spread(over)}; of the processor: {spread(spent)}", flush=True
-        )
+        print(f"s beyond the bound for each task: {spread(over)}; of the processor: {spread(spent)}")
+        print(f"processes for each task: {spread(git)} of git, {spread(others)} others", flush=True)
         root = repository_of(folder / "files", options.files)
-        trees: dict[bool, list[float]] = {}
-        for cold in (False, True):
-            trees[cold] = [
-                asyncio.run(tree_seconds(root, folder / "trees" / f"{number}", cold=cold))
-                for number in range(2 * options.times)
-            ]
-            kind = "cold" if cold else "warm"
-            print(f"s to enter a work tree of {options.files:,} files, {kind}: {spread(trees[cold])}")
-    is_slow = statistics.median(over) > LIMIT_OVERHEAD or statistics.median(trees[False]) > LIMIT_TREE
+        warm: Sequence[float] = ()
+        for kind in ("cold", "warm"):
+            paths = [folder / "trees" / f"{kind}-{number}" for number in range(2 * options.times)]
+            measured = [asyncio.run(tree_seconds(root, path, cold=kind == "cold")) for path in paths]
+            warm, spent = zip(*measured, strict=True)
+            made = f"s to enter a work tree of {options.files:,} files, {kind}: {spread(warm)}"
+            print(f"{made}; of the processor: {spread(spent)}", flush=True)
+    is_slow = statistics.median(over) > LIMIT_OVERHEAD or statistics.median(warm) > LIMIT_TREE
     return int(is_slow)
 
 

@@ -82,6 +82,12 @@ class Git:
         self.command = Command(root=root, environment=dict(environment or {}), trusted=trusted)
         self._lock = threading.Lock()
 
+    def at(self, root: Path) -> Git:
+        """Return git in another folder of the same repository."""
+        there = Git(root)
+        there.command = self.command.at(root)
+        return there
+
     async def call(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call *function* in a thread, one at a time, and to its end even if this call is cancelled."""
 
@@ -133,14 +139,12 @@ class Git:
     removed_since = _in_thread(history.removed_since)
     order = _in_thread(history.order)
     paths_of = _in_thread(history.paths_of)
-    created_by = _in_thread(history.created_by)
-    deleted_by = _in_thread(history.deleted_by)
-    body_of = _in_thread(history.body_of)
-    time_of = _in_thread(history.time_of)
+    content_of = _in_thread(history.content_of)
     patch_of = _in_thread(history.patch_of)
 
     read_refs = _in_thread(refs.read_refs)
     is_ancestor = _in_thread(refs.is_ancestor)
+    base_of = _in_thread(refs.base_of)
     is_branch_name = _in_thread(refs.is_branch_name)
     commit_of = _in_thread(refs.commit_of)
     start_branch = _in_thread(refs.start_branch)

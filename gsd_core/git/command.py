@@ -94,12 +94,13 @@ OLDEST = "2.30"
 
 @attrs.define(eq=False)
 class _Known:
-    """What was found out about repositories, so that it need not be at every call."""
+    """What was found out about repositories, so that it need not be at every call: which *commits* exist."""
 
     checked: set[Path] = attrs.field(factory=set[Path])
     programs: dict[tuple[object, ...], tuple[LocalProgram, ...]] = attrs.field(
         factory=dict[tuple[object, ...], tuple[LocalProgram, ...]]
     )
+    commits: set[str] = attrs.field(factory=set[str])
 
 
 @attrs.frozen(kw_only=True)
@@ -115,6 +116,10 @@ class Command:
     sleep: Callable[[float], None] = time.sleep
     trusted: frozenset[LocalProgram] = frozenset()
     known: _Known = attrs.field(factory=_Known, eq=False, repr=False)
+
+    def at(self, root: Path) -> Command:
+        """Return git in another folder of the same repository, whose files it checks itself."""
+        return attrs.evolve(self, root=root, known=attrs.evolve(self.known, checked=set()))
 
     def __call__(
         self,
@@ -305,8 +310,13 @@ def for_signing(git: Command, key: str) -> dict[str, str]:
 
     Hooks get them too then.
     """
-    signs = git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
-    return {name: os.environ[name] for name in SIGNING if name in os.environ} if signs else {}
+    found = {name: os.environ[name] for name in SIGNING if name in os.environ}
+    return found if found and signs(git, key) else {}
+
+
+def signs(git: Command, key: str) -> bool:
+    """Whether git signs by the setting *key*."""
+    return git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
 
 
 def _is_busy(stderr: str) -> bool:

@@ -54,6 +54,7 @@ def commit(
             add(git, [entry.path for entry in found if entry.unstaged != " "])
             _commit_only(git, paths_found, text, verify=verify)
         made = git("rev-parse", "--verify", "HEAD^{commit}")
+        git.known.commits.add(made)
         return _take_what_hooks_changed(git, paths_found, made) if verify else made
 
 

@@ -42,14 +42,14 @@ class TreeFacts:
     commits: frozenset[str] = frozenset()
 
 
-def uncommitted(git: Command, paths: Iterable[str]) -> tuple[Uncommitted, ...]:
+def uncommitted(git: Command, paths: Collection[str]) -> tuple[Uncommitted, ...]:
     """Return those of *paths* that are not in the last commit as they are on disk, each with the reason.
 
     A path may be a file, a folder (everything in it that git does not ignore) or a pattern. A path that is
     neither on disk nor in the last commit is not a difference: it may have been deleted on purpose. Paths
     outside the project are left out, unless a link in the project leads there.
     """
-    return _Tree(git).uncommitted(paths)
+    return _Tree(git).uncommitted(paths) if paths else ()
 
 
 def tree_facts(git: Command, promised: Collection[str] = ()) -> TreeFacts:

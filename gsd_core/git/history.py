@@ -70,7 +70,7 @@ def made_by_others(git: Command, runs: Collection[str]) -> TrailedCommit | None:
     )
     for commit in reversed([*filter(None, out.split("\0"))]):
         sha, run, subject = commit.split("\x01", 2)
-        paths = paths_of(git, sha) if run.strip() not in runs else ()
+        paths = paths_of(git, [sha]) if run.strip() not in runs else ()
         if any(not path.startswith(".planning/") for path in paths):
             return TrailedCommit(sha=sha, run=run.strip(), step="", subject=subject)
     return None
@@ -184,36 +184,46 @@ def _files(root: Path, directory: str) -> Iterator[str]:
         yield from ((Path(folder) / name).relative_to(root).as_posix() for name in names)
 
 
-def paths_of(git: Command, commit: str, *options: str) -> tuple[str, ...]:
-    """Return the paths that *commit* changed below the project's root; *options* are those of git."""
-    out = git("diff-tree", "-r", "--root", "--no-commit-id", *PATHS, *options, commit)
-    return tuple(sorted(path for path in out.split("\0") if path))
+def paths_of(git: Command, commits: Collection[str]) -> tuple[str, ...]:
+    """Return the paths that *commits* changed below the project's root."""
+    lines = "".join(f"{commit}\n" for commit in commits)
+    out = git("diff-tree", "-r", "--root", "--no-commit-id", *PATHS, "--stdin", stdin=lines) if lines else ""
+    return tuple(sorted({path for path in out.split("\0") if path}))
 
 
-def created_by(git: Command, commit: str) -> tuple[str, ...]:
-    """Return the paths that are new with *commit*."""
-    return paths_of(git, commit, "--diff-filter=A")
+@attrs.frozen(kw_only=True)
+class Content:
+    """What a commit did: when it was made, in UTC, and the paths that it changed, below the project's root.
+
+    *body* is its message without its first line and without the ``GSD-`` trailers. *created* are the paths
+    that are new with it, and *deleted* those that are gone; the old path of a renamed file is one.
+    """
+
+    at: datetime
+    body: str
+    paths: tuple[str, ...]
+    created: tuple[str, ...]
+    deleted: tuple[str, ...]
 
 
-def deleted_by(git: Command, commit: str) -> tuple[str, ...]:
-    """Return the paths that are gone with *commit*; the old path of a renamed file is one."""
-    return paths_of(git, commit, "--diff-filter=D")
-
-
-def body_of(git: Command, commit: str) -> str:
-    """Return the message of *commit* without its first line and without the ``GSD-`` trailers."""
-    text = git("show", "--no-patch", "--no-show-signature", "--format=%b", commit)
+def content_of(git: Command, commit: str) -> Content:
+    """Return what *commit* did."""
+    options = ("-r", "--root", "--always", "-z", "--no-renames", "--relative", "--name-status")
+    about, _, listed = git("diff-tree", *options, "--format=%ct%n%b", commit).partition("\0")
+    seconds, _, text = about.partition("\n")
     paragraphs = re.split(r"\n\s*\n", text.strip())
     # A hook may have added other trailers to the last paragraph.
     if any(line.startswith(f"{RUN}:") for line in paragraphs[-1].splitlines()):
         paragraphs.pop()
-    return "\n\n".join(paragraphs)
-
-
-def time_of(git: Command, commit: str) -> datetime:
-    """Return when *commit* was made, in UTC."""
-    seconds = git("show", "--no-patch", "--no-show-signature", "--format=%ct", commit)
-    return datetime.fromtimestamp(int(seconds), UTC)
+    fields = listed.removeprefix("\n").split("\0")
+    letters = dict(sorted(zip(fields[1::2], fields[::2], strict=False)))
+    return Content(
+        at=datetime.fromtimestamp(int(seconds), UTC),
+        body="\n\n".join(paragraphs),
+        paths=tuple(letters),
+        created=tuple(path for path, letter in letters.items() if letter == "A"),
+        deleted=tuple(path for path, letter in letters.items() if letter == "D"),
+    )
 
 
 def existing_commits(git: Command, names: Iterable[str]) -> dict[str, str]:

@@ -73,9 +73,9 @@ def bring_ignored(git: Command, tree: Path) -> None:
         elif LOCAL_SETTINGS.fullmatch(pure.name):
             to.bring_file(path)
     chosen: list[str] = []
-    if (hooks := places(git).hooks).is_relative_to(source):
+    if (found := places(git)).hooks.is_relative_to(source) and not found.hooks.is_relative_to(found.common):
         # husky and others keep them in a folder that git ignores.
-        chosen = _others(git, "--exclude-standard", "--", str(hooks.relative_to(source)))
+        chosen = _others(git, "--exclude-standard", "--", str(found.hooks.relative_to(source)))
     if (source / INCLUDED).is_file():
         chosen += _others(git, f"--exclude-from={INCLUDED}")
     for path in ignoring_rules(git, chosen):

@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 import attrs
@@ -83,12 +84,18 @@ def locate(root: Path) -> Layout | None:
 
 def check(layout: Layout) -> None:
     """Raise ``LayoutError`` if a file that git reads at every call is not a regular file."""
-    files = [folder / name for folder in {layout.own, layout.common} for name in READ_BY_GIT]
-    for path in (*files, *(layout.top / name for name in READ_IN_TREE)):
+    for path in _read_by_git(layout):
         with suppress(OSError):
             mode = path.stat().st_mode
             if not stat.S_ISREG(mode) and not (stat.S_ISDIR(mode) and path.parent == layout.top):
                 raise not_regular(path)
+
+
+@lru_cache
+def _read_by_git(layout: Layout) -> tuple[Path, ...]:
+    # Kept, because putting the paths together takes longer than looking at the files.
+    files = [folder / name for folder in {layout.own, layout.common} for name in READ_BY_GIT]
+    return (*files, *(layout.top / name for name in READ_IN_TREE))
 
 
 def not_regular(path: Path) -> LayoutError:

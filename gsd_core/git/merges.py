@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from .command import Command, for_signing
+from .command import Command, for_signing, signs
 from .commit import FROM_STDIN, add, listed
 from .refs import REAL_OBJECTS, is_ancestor
 from .repository import one_writer
@@ -37,14 +37,23 @@ def merge(
     return ("" if paths else _commit(git, tree, (ours, theirs), text)), paths
 
 
-def changed_by_both(git: Command, ours: str, theirs: str) -> dict[str, str]:
-    """Return the files that both sides of a merge changed in different ways, with the blobs of *ours*."""
+def changed_by_both(
+    git: Command, ours: str, theirs: str, is_wanted: Callable[[str], object]
+) -> dict[str, str]:
+    """Return the files that both sides of a merge changed in different ways, with the blobs of *ours*.
+
+    Only those for which *is_wanted* holds.
+    """
+    differ = {path for path in _changes(git, ours, theirs) if is_wanted(path)}
+    if not differ:
+        return {}
     base = git("merge-base", ours, theirs)
     here, there = _changes(git, base, ours), _changes(git, base, theirs)
     return {
         path: about.sha
         for path, about in here.items()
-        if path in there and about.sha != there[path].sha and "D" not in (about.status, there[path].status)
+        if path in differ and path in there
+        if about.sha != there[path].sha and "D" not in (about.status, there[path].status)
     }
 
 
@@ -140,6 +149,5 @@ def _changes(git: Command, old: str, new: str) -> dict[str, _Change]:
 
 def _commit(git: Command, tree: str, parents: tuple[str, str], text: str) -> str:
     key = "commit.gpgSign"
-    signs = git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
-    options = (*(("--gpg-sign",) if signs else ()), "-p", parents[0], "-p", parents[1])
+    options = (*(("--gpg-sign",) if signs(git, key) else ()), "-p", parents[0], "-p", parents[1])
     return git("commit-tree", *options, tree, stdin=text, environment=for_signing(git, key))

@@ -6,7 +6,6 @@ Everything here works without hooks, so that a hook of the repository cannot run
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
@@ -19,9 +18,8 @@ from gsd_core.files import remove_below
 from .command import Command, GitError, GitUnavailable
 from .commit import FROM_STDIN, listed
 from .history import MAX_ARGUMENTS, PROJECT
-from .layout import read_bytes
 from .recovery import commit_ref, commit_tree
-from .repository import changed, one_writer, store, top, unmerged
+from .repository import changed, head, one_writer, read_head, store, top, unmerged
 
 BRANCHES, REMOTES, TAGS, STASH = "refs/heads/", "refs/remotes/", "refs/tags/", "refs/stash"
 OWN = "refs/gsd/"
@@ -91,13 +89,12 @@ def read_refs(git: Command) -> Refs:
     if current in found:
         return Refs(branch=current, head=found[current], refs=found, remotes=remotes)
     # HEAD is detached, as in each plan's work tree, or on a branch that has no commit yet.
-    layout = git.layout()
-    is_detached = layout and re.fullmatch(rb"[0-9a-f]{40,64}\n", read_bytes(layout.own / "HEAD"))
+    here = read_head(git)
+    is_detached = here is not None and not here[0]
     code, branch = (1, "") if is_detached else git.run("symbolic-ref", "--quiet", "HEAD", ok=(0, 1))
     if code == 0:
         return Refs(branch=branch, head=found.get(branch, ""), refs=found, remotes=remotes)
-    code, head = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1, 128))
-    return Refs(head=head if code == 0 else "", refs=found, remotes=remotes)
+    return Refs(head=head(git, ok=(0, 1, 128)) or "", refs=found, remotes=remotes)
 
 
 def places(git: Command) -> Places:
@@ -204,6 +201,7 @@ def fast_forward(git: Command, commit: str) -> None:
                 else:
                     remove_below(git.root, path)
             git(*merge, environment=REAL_OBJECTS)
+        git.known.commits.add(commit)
 
 
 def in_the_way(git: Command, commit: str) -> tuple[str, ...]:

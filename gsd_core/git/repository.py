@@ -17,7 +17,7 @@ import attrs
 from gsd_core.errors import ProjectError
 
 from .command import Command, GitError
-from .layout import Layout
+from .layout import Layout, read_bytes
 
 # How often to look whether another run still holds the repository, in seconds.
 POLL_SECONDS = 0.05
@@ -174,16 +174,42 @@ def ignoring_rules(git: Command, paths: Iterable[str]) -> dict[str, str]:
     return rules
 
 
-def head(git: Command) -> str | None:
+def head(git: Command, ok: Collection[int] = (0, 1)) -> str | None:
     """Return the id of the last commit; ``None`` if there is none yet."""
-    code, out = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1))
-    return out if code == 0 else None
+    here = read_head(git)
+    if here and here[1] in git.known.commits:
+        return here[1]
+    code, out = git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=ok)
+    if code:
+        return None
+    git.known.commits.add(out)
+    return out
 
 
 def branch(git: Command) -> str:
     """Return the name of the current branch, which may have no commit yet; ``""`` if HEAD is detached."""
+    if here := read_head(git):
+        return here[0]
     code, out = git.run("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
     return out if code == 0 else ""
+
+
+_BRANCH = re.compile(rb"ref: refs/heads/(?!.*\.lock)([\w-]+(?:[./+][\w-]+)*)\n")
+_ID = re.compile(rb"[0-9a-f]{40,64}\n")
+
+
+def read_head(git: Command) -> tuple[str, str] | None:
+    """Return the branch, empty if HEAD is detached, and its commit, which may be missing, as the files say.
+
+    ``None`` if only git can tell. This is needed dozens of times for each task: do not start git for it.
+    """
+    if (layout := git.layout()) is None or (layout.own / "HEAD").is_symlink():
+        return None
+    text, name = read_bytes(layout.own / "HEAD"), ""
+    if found := _BRANCH.fullmatch(text):
+        name = os.fsdecode(found[1])
+        text = read_bytes(layout.common / "refs" / "heads" / name)
+    return (name, text.decode().strip()) if _ID.fullmatch(text) else None
 
 
 def has_branch(git: Command, name: str) -> bool:

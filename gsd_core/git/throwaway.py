@@ -31,7 +31,7 @@ from gsd_core.codec import structure, unstructure
 from gsd_core.model.sandbox import Place
 
 from .command import Command
-from .repository import common_dir, git_dir, is_repository, top
+from .repository import common_dir, git_dir, top
 
 COPIED = ("ORIG_HEAD", "shallow", "info/exclude", "info/sparse-checkout", "info/attributes", "info/grafts")
 """Files of a git directory that are copied as they are, in addition to HEAD, the index and the refs."""
@@ -74,9 +74,9 @@ def make(git: Command, folder: Path) -> Path | None:
     ``None`` if the folder of *git* is in no repository. Make one for each agent call, and remove *folder* at
     its end: what the agent stashes in one command is there in the next one. Raises ``GitError``, ``OSError``.
     """
-    if (found := _found(git)) is None:
+    if git.layout() is None:
         return None
-    own, common, work_tree = found
+    own, common, work_tree = git_dir(git), common_dir(git), top(git).resolve()
     (folder / "empty").mkdir(mode=0o700)
     copy = folder / "repository"
     config = harmless_config(git, own, work_tree)
@@ -124,17 +124,6 @@ def refresh(git: Command, folder: Path) -> None:
             _replace_at(target, "index", (own / "index").read_bytes(), folder)
     finally:
         os.close(target)
-
-
-def _found(git: Command) -> tuple[Path, Path, Path] | None:
-    """Return git's directory, the common one, and the top of the work tree."""
-    # Most projects are the top of the main worktree: do not start git three times to learn that.
-    if (git.root / ".git" / "HEAD").is_file():
-        own = git_dir(git)
-        return own, own, git.root.resolve()
-    if not is_repository(git):
-        return None
-    return git_dir(git), common_dir(git), top(git).resolve()
 
 
 def _read_at(directory: int, name: str) -> bytes:

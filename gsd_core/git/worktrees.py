@@ -13,7 +13,7 @@ from .errors import GitError, UntrustedFilter
 from .ignored import bring_ignored
 from .merges import OLDEST
 from .refs import is_ancestor
-from .repository import changed, git_dir, head, is_ignored, is_repository, one_writer
+from .repository import changed, git_dir, head, is_ignored, one_writer, read_head
 from .untrusted import refuse_filters
 
 _READY = "gsd-ready"
@@ -22,15 +22,17 @@ _READY = "gsd-ready"
 
 def reason_against(git: Command) -> str:
     """Return why the project cannot have work trees for its plans; empty if it can."""
-    if not is_repository(git):
+    if git.layout() is None:
         return ""
     if not (git.root / ".git").exists():
         return "the project is in a subfolder of its repository"
     if is_older(git, OLDEST):
         return f"merging needs git {OLDEST}"
-    if is_ignored(git, ".planning/STATE.md"):
+    staged = f"\0{git('ls-files', '--stage', '-z')}"
+    # git ignores no file that it tracks.
+    if "\t.planning/STATE.md\0" not in staged and is_ignored(git, ".planning/STATE.md"):
         return "git ignores .planning, and agents read it"
-    if f"\0{GITLINK}" in f"\0{git('ls-files', '--stage', '-z')}":
+    if f"\0{GITLINK}" in staged:
         return "it has submodules, and git fills them in one work tree only"
     if git.run("config", "--type=bool", "--get", "core.sparseCheckout", ok=(0, 1))[1] == "true":
         return "it is a sparse checkout"
@@ -50,12 +52,12 @@ def enter_worktree(git: Command, path: Path) -> int:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with one_writer(git):
         if not path.exists():
-            git("worktree", "prune")
-            git("worktree", "add", "--quiet", "--detach", str(path), "HEAD")
+            # By force, if one was there before, and somebody removed its folder.
+            git("worktree", "add", "--force", "--quiet", "--detach", str(path), "HEAD")
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
     try:
-        ready = git_dir(Command(root=path, environment=git.environment)) / _READY
+        ready = git_dir(git.at(path)) / _READY
         if not ready.exists():
             bring_ignored(git, path)
             ready.touch()
@@ -77,11 +79,13 @@ def remove_worktrees(git: Command, folder: Path) -> None:
 
 
 def _remove(git: Command, path: Path) -> None:
-    tree = Command(root=path, environment=git.environment)
+    tree = git.at(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_ancestor(git, head(tree) or "", head(git) or "") and not changed(tree):
+        here = read_head(tree)
+        last = here[1] if here else head(tree)
+        if is_ancestor(git, last or "", head(git) or "") and not changed(tree):
             git("worktree", "remove", str(path))
     finally:
         os.close(descriptor)

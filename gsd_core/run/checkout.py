@@ -114,7 +114,7 @@ def _copy(git: Command, folder: Path, commit: str) -> None:
     shared, original = common_dir(git), top(git)
     folder.mkdir(exist_ok=True)
     here = attrs.evolve(git, root=folder)
-    object_format = git("rev-parse", "--show-object-format")
+    object_format = "sha256" if len(commit) == 64 else "sha1"
     here("init", "--quiet", "--template=", f"--object-format={object_format}")
     own = folder / ".git"
     (own / "objects" / "info").mkdir(parents=True, exist_ok=True)

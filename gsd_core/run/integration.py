@@ -80,9 +80,10 @@ async def take_over(run: Run, step: str) -> None:
         await require_branch(run)
         for _ in range(TRIES):
             head = await run.git.head() or ""
-            if await run.git.is_ancestor(commit, head):
+            base = await run.git.base_of(commit, [head])
+            if base == commit:
                 break
-            is_newer = await run.git.is_ancestor(head, commit)
+            is_newer = base == head
             target = commit if is_newer else await _merged(run, step, head, commit)
             if merges(run, step) or not is_newer:
                 await _check(run, step, head, commit, target)
@@ -166,20 +167,20 @@ def _commits(run: Run, step: str) -> Iterator[str]:
 
     Once the branch has that one, it has those before it too, unless a work tree was lost.
     """
-    elsewhere, found = False, list[str]()
+    elsewhere, found = False, dict[str, None]()
     for fact in run.facts(
         facts.AttemptStarted, facts.TaskCommitted, facts.StepReturned, facts.StepCompleted, step=step
     ):
         match fact.data:
             case facts.StepCompleted():
-                elsewhere, found = False, []
+                elsewhere, found = False, {}
             case facts.AttemptStarted(tree=tree):
                 elsewhere = elsewhere or tree is not None
             case facts.TaskCommitted(commit=commit) | facts.StepReturned(tip=commit):
-                found += [commit] if commit else []
+                found |= {commit: None} if commit else {}
             case _:
                 pass
-    yield from reversed(found if elsewhere else [])
+    yield from reversed(found if elsewhere else {})
 
 
 async def _merged(run: Run, step: str, ours: str, theirs: str) -> str:
@@ -188,8 +189,7 @@ async def _merged(run: Run, step: str, ours: str, theirs: str) -> str:
     names = {"GSD-Run": run.id, "GSD-Step": step, "GSD-Task": f"{plan}/merge"}
     text = await run.git.full_message(f"chore({plan}): merge its commits", "", names)
     try:
-        both = await run.git.changed_by_both(ours, theirs)
-        generated = {path: sha for path, sha in both.items() if generated_by(path)}
+        generated = await run.git.changed_by_both(ours, theirs, generated_by)
         commit, paths = await run.git.merge(ours, theirs, text, generated)
         if generated and not paths:
             made = await _generated(run, step, ours, theirs, commit, generated)

@@ -223,7 +223,7 @@ class Run:
 
     def git_in(self, tree: Path) -> Git:
         """Return git for another folder of the project, with the run's mark."""
-        return Git(tree, environment={"GSD_RUN": self.mark}, trusted=self.request.programs)
+        return self.git.at(tree)
 
     def now(self) -> datetime:
         """Return the time, aware, in UTC."""

@@ -289,6 +289,8 @@ class Sealer:
         on_branch = now.refs.get(was.branch, "") if was.branch else now.head
         if on_branch == was.head or (now.branch != was.branch and not was.branch):
             return was.head, found
+        if on_branch in known and git_refs.is_ancestor(self.git, was.head, on_branch):
+            return on_branch, found
         last = next(
             (sha for sha in reversed(known) if git_refs.is_ancestor(self.git, was.head, sha)), was.head
         )

@@ -40,14 +40,14 @@ async def find_secret_files(run: Run, paths: Iterable[str]) -> dict[str, str]:
             if (run.tree / path).exists():
                 suspects[path] = "files with this name usually contain secrets"
             continue
-        before = await run.git.text_at(path)
-        if not before and next(iter(find_secrets(path)), None):
-            suspects[path] = "its name contains a secret"
-            continue
-        suspect = is_suspect_name(name)
+        named, suspect = next(iter(find_secrets(path)), None), is_suspect_name(name)
         # In a thread: the search in a large file takes up to a second, and would block the loop.
         found = await run.git.call(secrets_in, run.tree / path, suspect=suspect)
-        if not found:
+        if not found and not named:
+            continue
+        before = await run.git.text_at(path)
+        if named and not before:
+            suspects[path] = "its name contains a secret"
             continue
         known = {secret for _, _, secret in find_secrets(before[:SCAN_LIMIT], suspect=suspect)}
         if new := [(kind, line) for kind, line, secret in found if secret not in known]:

@@ -107,8 +107,8 @@ async def commit_task(
     withheld = {path for path in suspects if path not in allowed}
     taken = tuple(sorted({path for path in taken if path not in withheld} | allowed))
     left = unexplained(run.tree, found.ours, [*taken, *withheld])
-    listed = [path for path in named if is_committable(path)]
     covered = {*taken, *withheld, *found.theirs}
+    listed = [path for path in named if is_committable(path) and path not in covered]
     missing = [u for u in await run.git.uncommitted(listed) if u.path not in covered]
     # What the agent names too generously, such as __pycache__, is left out silently.
     missing = [u for u in missing if may_commit(u.path) or is_within(u.path, promised(step.plan))]
@@ -245,13 +245,9 @@ async def _known_commit(run: Run, step: StepRequest, plan: Plan, task: Task) -> 
 
 async def _read_commit(run: Run, commit: str) -> TaskCommit:
     """Return what *commit* did. Read from git, because what was dirty before it does not say what is new."""
+    did = await run.git.content_of(commit)
     return TaskCommit(
-        commit=commit,
-        paths=await run.git.paths_of(commit),
-        created=await run.git.created_by(commit),
-        deleted=await run.git.deleted_by(commit),
-        at=await run.git.time_of(commit),
-        note=await run.git.body_of(commit),
+        commit=commit, paths=did.paths, created=did.created, deleted=did.deleted, at=did.at, note=did.body
     )
 
 

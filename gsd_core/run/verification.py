@@ -107,8 +107,8 @@ async def with_committed_work(run: Run, step: StepRequest) -> StepRequest:
 async def _with_commits(git: Git, phase: PhaseView) -> PhaseView:
     """Return the phase with the commits of its executed plans, and the paths that they changed."""
     [commits] = await phase_commits(git, [phase])
-    paths = {path for ids in commits.values() for sha in ids for path in await git.paths_of(sha)}
-    return evolve(phase, commits=commits, changed=tuple(sorted(paths)))
+    paths = await git.paths_of([sha for ids in commits.values() for sha in ids])
+    return evolve(phase, commits=commits, changed=paths)
 
 
 @frozen(kw_only=True)

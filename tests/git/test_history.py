@@ -117,4 +117,17 @@ def test_the_time_of_a_commit_is_in_utc(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-31T12:00:00+02:00")
     sha = commit(root, "a")
 
-    assert asyncio.run(Git(root).time_of(sha)) == datetime(2026, 1, 31, 10, 0, tzinfo=UTC)
+    assert asyncio.run(Git(root).content_of(sha)).at == datetime(2026, 1, 31, 10, 0, tzinfo=UTC)
+
+
+def test_a_commit_s_content_is_read_at_once(root: Path, sh: Run) -> None:
+    commit(root, "gone")
+    sh("mv", "gone", "new")
+    sh("commit", "-qm", "Rename\n\nWhy.\n\nGSD-Run: r")
+    renamed = asyncio.run(Git(root).content_of(sh("rev-parse", "HEAD")))
+    sh("commit", "-q", "--allow-empty", "-m", "Nothing")
+    empty = asyncio.run(Git(root).content_of(sh("rev-parse", "HEAD")))
+
+    assert (renamed.body, renamed.paths) == ("Why.", ("gone", "new"))
+    assert (renamed.created, renamed.deleted) == (("new",), ("gone",))
+    assert (empty.body, empty.paths, empty.created, empty.deleted) == ("", (), (), ())

@@ -80,7 +80,7 @@ async def use(at: Hostile) -> str:
         assert (await git.uncommitted(["inner"])) == ()
     await git.tree_facts()
     await git.uncommitted(["a.txt", "inner/a.txt"])
-    await git.time_of(made)
+    await git.content_of(made)
     async with checkout_of(git) as checkout:
         assert checkout is not None
     return made

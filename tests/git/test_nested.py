@@ -99,7 +99,7 @@ def test_the_same_step_of_two_projects_is_told_apart(root: Path, sh: Run, folder
         git = Git(folder)
         assert [(c.sha, c.run, c.task) for c in asyncio.run(git.trailed())] == [(sha, run, "01-01/1")]
         assert asyncio.run(git.find(STEP | {"GSD-Run": run})) == sha
-        assert asyncio.run(git.paths_of(sha)) == ("file",)
+        assert asyncio.run(git.paths_of([sha])) == ("file",)
     assert asyncio.run(Git(a).find(STEP | {"GSD-Run": "r-b"})) is None
     assert "GSD-Project: packages/a\n" in sh("log", "-1", "--format=%B", mine) + "\n"
     assert "GSD-Project" not in sh("log", "-1", "--format=%B", at_the_top)

@@ -73,8 +73,8 @@ def test_a_project_in_a_subfolder_sees_only_its_own_files(base: Path, sh: Run) -
 
     assert asyncio.run(git.changed()) == ("b", "new")
     sha = asyncio.run(git.commit(["b", "new"], "x", trailers={"GSD-Run": "r"}, verify=False))
-    assert asyncio.run(git.paths_of(sha)) == ("b", "new")
-    assert asyncio.run(git.created_by(sha)) == ("new",)
+    assert asyncio.run(git.paths_of([sha])) == ("b", "new")
+    assert asyncio.run(git.content_of(sha)).created == ("new",)
     assert asyncio.run(git.order(".")) == {"b": 2, "new": 2}
     assert sh("status", "--porcelain") == " M a"
 
@@ -130,7 +130,7 @@ def test_a_missing_git_is_reported(base: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_error_contains_the_output_of_git(base: Path) -> None:
     with pytest.raises(GitError, match="nonsense") as caught:
-        asyncio.run(Git(base).time_of("nonsense"))
+        asyncio.run(Git(base).content_of("nonsense"))
 
     assert caught.value.exit == 128
 
@@ -170,7 +170,7 @@ def test_the_users_git_configuration_does_not_change_the_results(base: Path, sh:
     sha = asyncio.run(git.commit(["ü"], "# x", trailers={"GSD-Run": "r"}, verify=True))
     assert asyncio.run(git.find({"GSD-Run": "r"})) == sha
     assert [commit.subject for commit in asyncio.run(git.trailed("r"))] == ["# x"]
-    assert asyncio.run(git.paths_of(sha)) == ("ü",)
+    assert asyncio.run(git.paths_of([sha])) == ("ü",)
 
 
 def test_changes_inside_a_submodule_do_not_count(base: Path, sh: Run, tmp_path: Path) -> None:
@@ -234,3 +234,57 @@ def test_the_branch_is_known_before_its_first_commit_and_on_a_detached_head(root
     assert asyncio.run(git.has_branch("topic/x"))
     sh("checkout", "-q", "--detach")
     assert asyncio.run(git.branch()) == ""
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [["switch", "-qc", "topic/x-1.0+2"]],
+        [["switch", "-qc", "thème"]],
+        [["switch", "-q", "--detach"]],
+        [["branch", "other"], ["pack-refs", "--all"]],
+        [
+            ["branch", "other"],
+            ["symbolic-ref", "refs/heads/alias", "refs/heads/other"],
+            ["switch", "-q", "alias"],
+        ],
+        [["switch", "-q", "--orphan", "empty"]],
+        [["worktree", "add", "-q", "--detach", "../elsewhere"]],
+    ],
+)
+def test_head_and_branch_are_those_that_git_names(base: Path, sh: Run, commands: list[list[str]]) -> None:
+    git = Git(base)
+    asyncio.run(git.head())
+    for command in commands:
+        sh(*command)
+    for name in (base, base.parent / "elsewhere"):
+        if name.exists():
+            head, branch = (
+                subprocess.run(
+                    ["git", *command], cwd=name, capture_output=True, text=True, check=False
+                ).stdout
+                for command in (
+                    ["rev-parse", "--verify", "-q", "HEAD"],
+                    ["symbolic-ref", "-q", "--short", "HEAD"],
+                )
+            )
+            there = git.at(name)
+            assert asyncio.run(there.head()) == (head.strip() or None)
+            assert asyncio.run(there.branch()) == branch.strip()
+
+
+def test_a_head_that_is_a_link_to_a_branch_is_on_that_branch(base: Path, sh: Run) -> None:
+    branch = sh("symbolic-ref", "HEAD")
+    (base / ".git/HEAD").unlink()
+    (base / ".git/HEAD").symlink_to(branch)
+
+    assert f"refs/heads/{asyncio.run(Git(base).branch())}" == branch
+
+
+def test_a_head_without_its_commit_is_not_taken_for_one(base: Path, sh: Run) -> None:
+    sh("switch", "-q", "--detach")
+    (base / ".git/HEAD").write_text("1" * 40 + "\n")
+    git = Git(base)
+
+    assert asyncio.run(git.head()) is None
+    assert asyncio.run(git.read_refs()).head == ""

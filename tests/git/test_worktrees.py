@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,4 +79,13 @@ def test_line_ends_are_those_of_the_project_s_settings(root: Path, tmp_path: Pat
     worktrees.enter_worktree(Command(root=root), tree)
 
     assert (tree / "b.txt").read_bytes() == b"b\r\n"
+    assert h.git(tree, "status", "--porcelain") == ""
+
+
+def test_a_work_tree_whose_folder_somebody_removed_is_made_again(root: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "trees" / "one"
+    os.close(worktrees.enter_worktree(Command(root=root), tree))
+    shutil.rmtree(tree)
+    os.close(worktrees.enter_worktree(Command(root=root), tree))
+
     assert h.git(tree, "status", "--porcelain") == ""
