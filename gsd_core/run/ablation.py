@@ -21,8 +21,10 @@ from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.history import paths_of
 from gsd_core.model.checks import TaskCheck
+from gsd_core.model.gap import Observation
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.plan_tasks import is_test_file
+from gsd_core.settings import LimitSettings
 
 from .checkout import Checkout, checkout_of
 from .commands import CommandGate
@@ -34,37 +36,54 @@ TIMES = 3
 """The most time for all plans of a phase, as a multiple of what their checks took."""
 
 
-async def with_ablation(
-    gate: CommandGate, git: Git, phase: PhaseView, limit: timedelta, took: timedelta
-) -> tuple[TaskCheck, ...]:
-    """Return the phase's checks, marked if they pass without the work of their plan as well.
+@attrs.frozen(kw_only=True)
+class Ablation:
+    """The *checks* of a phase, marked if they pass without the work of their plan; *seen* is what was not
+    measured."""
 
-    *took* is how long the checks took, *limit* the most for one of them. What is not measured within the time
-    keeps its result.
+    checks: tuple[TaskCheck, ...]
+    seen: tuple[Observation, ...] = ()
+
+
+async def ablation(
+    gate: CommandGate, git: Git, phase: PhaseView, limits: LimitSettings, took: timedelta
+) -> Ablation:
+    """Run the checks of the phase's plans that have passed again, each without the work of its plan.
+
+    *took* is how long they took before.
     """
     loop = asyncio.get_running_loop()
-    end = loop.time() + max(LEAST_TIME, TIMES * took).total_seconds()
-    found: set[tuple[str, str]] = set()
+    end = loop.time() + min(limits.ablation, max(LEAST_TIME, TIMES * took)).total_seconds()
+    found, left_out = set[tuple[str, str]](), set[str]()
     for plan, commits in phase.commits.items():
         commands = dict.fromkeys(
             one.result.command
             for one in phase.checks
             if one.plan == plan and one.result.ok and not one.result.passed_before
         )
-        if not commands:
+        if not commands or not limits.ablation:
             continue
         async with checkout_of(git) as clean:
             if clean is None or not await git.call(_take_out, git.command, clean, commits):
                 continue
             for command in commands:
-                left = timedelta(seconds=max(0.0, end - loop.time()))
-                if left and (await clean.run(command, gate, min(limit, left))).ok:
+                if (left := timedelta(seconds=end - loop.time())) <= timedelta():
+                    left_out.add(plan)
+                elif (await clean.run(command, gate, min(limits.check, left))).ok:
                     found.add((plan, command))
-    return tuple(
-        attrs.evolve(
-            one, result=attrs.evolve(one.result, passes_without=(one.plan, one.result.command) in found)
-        )
-        for one in phase.checks
+    return Ablation(
+        checks=tuple(
+            attrs.evolve(one, result=attrs.evolve(one.result, passes_without=True))
+            if (one.plan, one.result.command) in found
+            else one
+            for one in phase.checks
+        ),
+        seen=tuple(
+            Observation(
+                text=f"not measured in time: whether plan {plan}'s checks need its work", severity="minor"
+            )
+            for plan in sorted(left_out)
+        ),
     )
 
 

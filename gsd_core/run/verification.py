@@ -38,7 +38,7 @@ from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, safe_text, sanitize
 from gsd_core.settings import LimitSettings
 
-from .ablation import with_ablation
+from .ablation import ablation
 from .checkout import checkout_of
 from .commands import CommandGate, check
 from .delivery import find_undelivered, with_history
@@ -87,13 +87,15 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     phase = await _with_commits(git, evolve(step.phase, project=step.tree))
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
-    phase = evolve(phase, checks=await with_ablation(gate, git, phase, run.limits.check, checks.took))
+    without = await ablation(gate, git, phase, run.limits, checks.took)
+    phase = evolve(phase, checks=without.checks)
     # After the checks, because they may change files.
     phase = await with_history(git, phase)
     found = await find_gaps(run.hooks, run.limits.detector, phase)
     trees = {fact.data.plan: fact.data.tree for fact in run.facts(AttemptStarted)}
     elsewhere = [plan for plan, tree in trees.items() if tree]
     report = await _with_own_gaps(git, found, phase, step.planning.requirements, checks, elsewhere)
+    report = evolve(report, observations=(*report.observations, *without.seen))
     return evolve(step, phase=phase, report=report)
 
 
@@ -144,7 +146,7 @@ async def examine(
     if gate:
         checks = await check_plans(gate, phase, limits.check, git)
         phase = evolve(phase, checks=checks.results)
-        phase = evolve(phase, checks=await with_ablation(gate, git, phase, limits.check, checks.took))
+        phase = evolve(phase, checks=(await ablation(gate, git, phase, limits, checks.took)).checks)
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(git, phase)
     found = await find_gaps(hooks, limits.detector, phase)

@@ -11,13 +11,13 @@ from attrs import evolve
 
 from gsd_core.git import Git
 from gsd_core.planning.model import PhaseView, Plan, Task
-from gsd_core.run.ablation import with_ablation
+from gsd_core.run.ablation import Ablation, ablation
 from gsd_core.run.verification import check_plans
+from gsd_core.settings import LimitSettings
 
 from . import harness as h
 from .test_checkout import Gate, commit, write
 
-LIMIT = timedelta(minutes=1)
 RUN = "python3 -m unittest -q test_adder"
 
 
@@ -30,28 +30,25 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def passes_without(root: Path, *checks: str) -> list[bool]:
-    """Return for each check of the plan of HEAD whether it passes without that plan too."""
-    git = Git(root)
+def measured(root: Path, *checks: str, time: timedelta = timedelta(minutes=1)) -> Ablation:
+    """Return what is known about the checks of the plan that HEAD is the only commit of."""
+    git, limits = Git(root), LimitSettings(ablation=time)
     tasks = tuple(Task(number=number, name="t", check=check) for number, check in enumerate(checks, 1))
     plan = Plan(id="01-01", phase="1", summary="01-01-SUMMARY.md", tasks=tasks)
-    phase = PhaseView(
-        project=root,
-        number="1",
-        name="Adding",
-        plans=(plan,),
-        commits={"01-01": (h.git(root, "rev-parse", "HEAD").strip(),)},
-    )
+    commits = {plan.id: (h.git(root, "rev-parse", "HEAD").strip(),)}
+    phase = PhaseView(project=root, number="1", name="Adding", plans=(plan,), commits=commits)
 
-    async def measured() -> list[bool]:
-        found = await check_plans(Gate(), phase, LIMIT, git)
+    async def measure() -> Ablation:
+        found = await check_plans(Gate(), phase, limits.check, git)
         assert all(one.result.ok for one in found.results), found.results
-        after = evolve(phase, checks=found.results)
-        return [
-            one.result.passes_without for one in await with_ablation(Gate(), git, after, LIMIT, found.took)
-        ]
+        return await ablation(Gate(), git, evolve(phase, checks=found.results), limits, found.took)
 
-    return asyncio.run(measured())
+    return asyncio.run(measure())
+
+
+def passes_without(root: Path, *checks: str) -> list[bool]:
+    """Return for each check of the plan whether it passes without that plan too."""
+    return [one.result.passes_without for one in measured(root, *checks).checks]
 
 
 def test_a_test_that_uses_the_work_fails_without_it(root: Path) -> None:
@@ -106,3 +103,15 @@ def test_the_first_commit_of_a_repository_has_nothing_before_it(tmp_path: Path) 
     commit(root)
 
     assert passes_without(root, "python3 -c 'import adder'") == [False]
+
+
+def test_what_is_not_measured_in_time_is_said_and_with_no_time_nothing_is(root: Path) -> None:
+    write(root, "adder.py", "def add(a, b):\n    return a + b\n")
+    commit(root)
+
+    found = measured(root, "sleep 0.3", "true", time=timedelta(seconds=0.2))
+    assert [one.text for one in found.seen] == [
+        "not measured in time: whether plan 01-01's checks need its work"
+    ]
+    found = measured(root, "true", time=timedelta())
+    assert ([one.result.passes_without for one in found.checks], found.seen) == ([False], ())
