@@ -227,7 +227,8 @@ class LimitSettings:
     """Limits of what agents and checks start, section ``limits``; times in seconds or written like ``10m``.
 
     *idle*: an agent call that reports no activity. *hard*: an agent call as a whole. *check*: a command
-    of a plan. *detector*: a gap detector. *max_wait*: the longest wait for a usage limit to reset.
+    of a plan. *ablation*: all checks of a phase when they run again without the work of their plans; 0 leaves
+    that out. *detector*: a gap detector. *max_wait*: the longest wait for a usage limit to reset.
     *park_after*: how long an agent's process is kept while it waits for a human; after that it is ended,
     and its conversation is resumed with the answer. *max_processes* and *max_memory*: how many processes an
     agent or a command may have at once, and how many megabytes of memory they may need together; 0 is no
@@ -239,6 +240,7 @@ class LimitSettings:
     max_wait: timedelta = setting(timedelta(hours=6), harmless=at_most(timedelta(days=1)))
     park_after: timedelta = setting(timedelta(minutes=5), harmless=at_most(timedelta(hours=1)))
     check: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
+    ablation: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
     detector: timedelta = setting(timedelta(minutes=10), harmless=at_most(timedelta(hours=1)))
     max_processes: int = setting(4096)
     max_memory: int = setting(0)

@@ -16,7 +16,8 @@ class CheckResult:
     *flaw* says why the command proves nothing even with exit code 0: it ran no tests, or it hides that
     tests failed. *unusable* says why the command cannot run, however the task was done: a program is not
     installed, its syntax is wrong, or it was refused. *passed_before*: it passed before the task as well,
-    so that it shows only that nothing broke.
+    so that it shows only that nothing broke. *passes_without*: it still passes if the work of its plan is
+    taken out again, so that it does not depend on it.
     """
 
     command: str
@@ -25,6 +26,7 @@ class CheckResult:
     flaw: str = ""
     unusable: str = ""
     passed_before: bool = False
+    passes_without: bool = False
 
     @property
     def ok(self) -> bool:

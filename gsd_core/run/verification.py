@@ -38,6 +38,7 @@ from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, safe_text, sanitize
 from gsd_core.settings import LimitSettings
 
+from .ablation import ablation
 from .checkout import checkout_of
 from .commands import CommandGate, check
 from .delivery import find_undelivered, with_history
@@ -86,12 +87,15 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     phase = await _with_commits(git, evolve(step.phase, project=step.tree))
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
+    without = await ablation(gate, git, phase, run.limits, checks.took)
+    phase = evolve(phase, checks=without.checks)
     # After the checks, because they may change files.
     phase = await with_history(git, phase)
     found = await find_gaps(run.hooks, run.limits.detector, phase)
     trees = {fact.data.plan: fact.data.tree for fact in run.facts(AttemptStarted)}
     elsewhere = [plan for plan, tree in trees.items() if tree]
     report = await _with_own_gaps(git, found, phase, step.planning.requirements, checks, elsewhere)
+    report = evolve(report, observations=(*report.observations, *without.seen))
     return evolve(step, phase=phase, report=report)
 
 
@@ -142,6 +146,7 @@ async def examine(
     if gate:
         checks = await check_plans(gate, phase, limits.check, git)
         phase = evolve(phase, checks=checks.results)
+        phase = evolve(phase, checks=(await ablation(gate, git, phase, limits, checks.took)).checks)
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(git, phase)
     found = await find_gaps(hooks, limits.detector, phase)
@@ -187,6 +192,7 @@ def judge_check(check: TaskCheck) -> Gap | Evidence:
     about, result = f"{check.plan}/{check.task}", check.result
     if result.ok:
         too = ", but it did before the task too" if result.passed_before else ""
+        too = too or (f", but it does without the work of {check.plan} too" if result.passes_without else "")
         proof = f"`{result.command}` exited with 0{too}"
         return Evidence(about=about, holds=True, proof=_clean_text(proof), by=CHECKS)
     refused = result.exit is None
@@ -206,9 +212,13 @@ def judge_check(check: TaskCheck) -> Gap | Evidence:
 
 @frozen(kw_only=True)
 class PlanChecks:
-    """The results of the plans' checks, gaps that only the core can see, and a *note* for the user."""
+    """The results of the plans' checks, gaps that only the core can see, and a *note* for the user.
+
+    *took* is how long the checks took.
+    """
 
     results: tuple[TaskCheck, ...] = ()
+    took: timedelta = timedelta()
     gaps: tuple[Gap, ...] = ()
     note: str = ""
 
@@ -230,6 +240,7 @@ async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta, git
         return PlanChecks()
     results: dict[str, CheckResult] = {}
     only_here: dict[str, str] = {}
+    began = asyncio.get_running_loop().time()
     async with checkout_of(git) as clean:
         for command in dict.fromkeys(task.check for _, task in tasks):
             if clean is None:
@@ -251,6 +262,7 @@ async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta, git
             if task.check in only_here
         ),
         note="" if clean else note,
+        took=timedelta(seconds=asyncio.get_running_loop().time() - began),
     )
 
 

@@ -491,6 +491,16 @@ def test_the_outputs_of_the_plan_s_checks_may_be_cited() -> None:
     assert not report_of(step, FakeHost(agent=says(cites(command="pytest -q", exit=1), uses=()))).passed
 
 
+def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> None:
+    result = CheckResult(command="pytest -q", exit=0, passes_without=True)
+    step = a_step(ADD, checks=(TaskCheck(plan="01-01", task=1, result=result),))
+    host = FakeHost(agent=says(cites(command="pytest -q", exit=0)))
+
+    assert not report_of(step, host).passed
+    assert "`pytest -q` (exit 0) passes without the work too" in host.complaints[0][0]
+    assert "also without the work of this plan: it proves nothing about it" in host.tasks[0][1].prompt
+
+
 # Findings and assumptions
 
 

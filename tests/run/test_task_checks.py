@@ -389,3 +389,33 @@ def test_the_next_attempt_knows_the_failure_and_what_was_left(root: Path) -> Non
     assert "the line was cut" not in attempts[0].prompt
     assert "the line was cut (503)" in attempts[1].prompt
     assert "made.txt" in attempts[1].prompt.partition("503")[2]
+
+
+# Without the work
+
+ADDER = "def add(a, b):\n    return a + b\n"
+TEST = """import unittest
+{imports}
+class Adding(unittest.TestCase):
+    def test_it(self):
+        self.assertEqual({sum}, 3)
+"""
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_the_verifier_is_told_which_check_passes_without_the_work_of_its_plan(
+    root: Path, careless: bool
+) -> None:
+    async def work(task: AgentTask, host: AgentHost) -> None:
+        imports, result = ("", "1 + 2") if careless else ("import adder\n", "adder.add(1, 2)")
+        (task.tree / "adder.py").write_text(ADDER)
+        (task.tree / "test_adder.py").write_text(TEST.format(imports=imports, sum=result))
+        await done(host)
+
+    check = "python3 -m unittest -q test_adder"
+    agent = Scripted([task(check, files=("adder.py", "test_adder.py"))], work)
+    do(root, agent)
+
+    told = next(one.prompt for one in agent.seen if one.role == "verifier")
+    assert f"{check}: exit 0" in told
+    assert ("also without the work of this plan" in told) is careless

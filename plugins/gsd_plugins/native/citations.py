@@ -34,17 +34,17 @@ class Sources:
         if not citations:
             return ("nothing is cited: cite the lines that you read, or a command that you ran",)
         problems = tuple(found for citation in citations if (found := self.problem(citation)))
-        if not problems and all(self._passed_before(citation) for citation in citations):
+        if not problems and all(self._passes_anyway(citation) for citation in citations):
             return (
-                f"{describe(citations[0])} passed before the work was done too, so it shows only that "
+                f"{describe(citations[0])} passes without the work too, so it shows only that "
                 "nothing broke: cite lines as well, or a command that fails without the work",
             )
         return problems
 
-    def _passed_before(self, citation: Citation) -> bool:
-        """Whether the command is only known as a check that passed before each of its tasks."""
+    def _passes_anyway(self, citation: Citation) -> bool:
+        """Whether the command is only known as a check that passed before its task, or passes without it."""
         checks = [one.result for one in self.checks if one.result.command.strip() == citation.command.strip()]
-        return bool(checks) and all(one.passed_before for one in checks)
+        return bool(checks) and all(one.passed_before or one.passes_without for one in checks)
 
     def problem(self, citation: Citation) -> str:
         """Return why *citation* proves nothing, and what to do; empty if it is correct."""

@@ -183,6 +183,8 @@ def _constraints(step: StepRequest) -> str:
 def _check_output(check: TaskCheck) -> str:
     result = check.result
     status = "did not finish" if result.exit is None else f"exit {result.exit}"
+    if result.passes_without:
+        status += ", and also without the work of this plan: it proves nothing about it"
     output = result.output[-OUTPUT_LIMIT:]
     return f"- {check.plan}, task {check.task}: {result.command}: {status}\n{output}".rstrip()
 
