@@ -89,9 +89,8 @@ async def ablation(
 
 def _take_out(git: Command, clean: Checkout, commits: Sequence[str]) -> bool:
     """Put the files of a plan, but not its tests, back to before its *commits*; return if there are any."""
-    paths = {path for sha in commits for path in paths_of(git, sha)}
-    work = [path for path in sorted(paths) if _is_work(clean.tree, path)]
-    here = attrs.evolve(git, root=clean.tree)
+    work = [path for path in paths_of(git, commits) if _is_work(clean.tree, path)]
+    here = git.at(clean.tree)
     base = f"{commits[0]}^" if here.succeeds("rev-parse", "--quiet", "--verify", f"{commits[0]}^") else ""
     known = here("ls-tree", "-r", "-z", "--name-only", base, "--", *work).split("\0") if base and work else []
     before = [path for path in work if path in known]
