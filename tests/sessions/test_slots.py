@@ -37,12 +37,10 @@ async def slow(task, host):
             await asyncio.sleep(0.05)
 """
 """An agent that leaves the work to the next one after half a second, and not while a file exists."""
-MINE: dict[str, Any] = {
-    "runner": os.getpid(),
-    "runner_started": process_start(os.getpid()),
-    "boot": boot_id(),
-}
-GONE = {**MINE, "runner_started": "1"}
+STARTED = process_start(os.getpid())
+MINE: dict[str, Any] = {"runner": os.getpid(), "runner_started": STARTED, "boot": boot_id()}
+GONE: dict[str, Any] = {**MINE, "runner_started": "1"}
+ORPHAN: dict[str, Any] = {**GONE, "pid": os.getpid(), "pid_started": STARTED}
 
 
 def begin(project: Project, *command: str, slots: int = SLOTS) -> str:
@@ -175,10 +173,7 @@ def test_of_two_runs_the_one_with_fewer_agents_comes_first_and_then_the_one_that
         assert share(registry, one, 1, 4) == 2
 
 
-@pytest.mark.parametrize(
-    ("about", "expected"),
-    [({}, 1), ({**GONE, "pid": os.getpid(), "pid_started": STARTED}, 1), (GONE, 3)],
-)
+@pytest.mark.parametrize(("about", "expected"), [(MINE, 1), (ORPHAN, 1), (GONE, 3)])
 def test_only_a_session_with_a_process_keeps_its_slots(
     tmp_path: Path, about: dict[str, Any], expected: int
 ) -> None:
