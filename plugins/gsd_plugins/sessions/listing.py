@@ -76,7 +76,7 @@ def _cells(session: Session, statuses: Statuses, now: datetime) -> tuple[str, ..
         session.id,
         "waiting" if session.state == "waiting_checkpoint" else session.state,
         # Those of other hosts do not say how many.
-        str(session.agents or int(session.slot > 0) or "-"),
+        str(session.agents or int(session.slot > 0 and not session.has_ended) or "-"),
         str(len(_working(session, statuses[session.project])) or "-"),
         _age(end - began),
         f"{session.ended.astimezone():%b %d %H:%M}" if session.ended else "-",
