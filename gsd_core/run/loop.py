@@ -52,6 +52,8 @@ async def loop(run: Run) -> End:
     about = run.request.settings, read_config(run.root), run.root
     capacity = await asyncio.to_thread(capacity_of, *about, is_confined=bool(run.sandbox.name))
     tasks = Tasks(run=run, capacity=capacity)
+    if capacity > 1:
+        run.listeners.append(tasks.listen)
     try:
         while True:
             take_answers(run)
@@ -61,6 +63,7 @@ async def loop(run: Run) -> End:
             await observe(run)
             note_edited_plans(run)
             drop_obsolete(run)
+            tasks.answered.clear()
             items = due(run.state, live=tasks.live, capacity=tasks.capacity)
             if items and isinstance(items[0], End):
                 return items[0]
@@ -68,6 +71,8 @@ async def loop(run: Run) -> End:
             if (ended := await tasks.wait()) is not None:
                 return ended
     finally:
+        if capacity > 1:
+            run.listeners.remove(tasks.listen)
         await tasks.cancel()
 
 
@@ -80,7 +85,7 @@ class Tasks:
     holds up everything: nothing more is started then; results are applied, unless there was an error. An
     error that is not about the project, such as a journal that belongs to another process by now, ends
     everything at once. *agents* is how many plans may be executed side by side now, as far as budget policies
-    have a say; *is_short*: they let one wait.
+    have a say; *is_short*: they let one wait. *answered* is set when something else may be due.
     """
 
     run: Run
@@ -92,8 +97,14 @@ class Tasks:
         factory=dict[str, "asyncio.Task[End | None]"], init=False
     )
     unanswered: list[tuple[Work, End]] = attrs.field(factory=list[tuple[Work, End]], init=False)
+    answered: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     error: ProjectError | PlanningError | None = attrs.field(default=None, init=False)
     end: End | None = attrs.field(default=None, init=False)
+
+    def listen(self, _: State, fact: facts.Record) -> None:
+        """Note a fact that was recorded, also while it is asked how many agents there may be."""
+        if fact.kind in map(facts.KIND_OF.get, ANSWERS):
+            self.answered.set()
 
     async def start(self, items: Sequence[Work]) -> None:
         """Start those of the *items* that can be done beside what is being done, the most urgent first."""
@@ -120,8 +131,8 @@ class Tasks:
         working = sum(isinstance(work, Start) for work in self.works.values())
         starts = [item for item in items if isinstance(item, Start)]
         wanted = max(1, working + len(starts))
-        # A run asks for nothing with its first agent; when it has one again, it says so.
-        if max(wanted, self.agents) == 1:
+        # It need not ask for one; when it needs only one again, it says so.
+        if max(wanted, self.agents) == 1 and not self.is_short:
             return items
         step = next((str(item.step) for item in (*starts, *items, *self.works.values())), "")
         cap = await agents_cap(self.run, step, working=working, wanted=wanted)
@@ -165,24 +176,14 @@ class Tasks:
         """Wait until something has ended, or somebody has answered; return how the run ends, if it does."""
         if not self.live:
             return self._end or self.unanswered[0][1]
-        answered = asyncio.Event()
-
-        def listen(_: State, fact: facts.Record) -> None:
-            if fact.kind in map(facts.KIND_OF.get, ANSWERS):
-                answered.set()
-
-        waiting = asyncio.ensure_future(answered.wait())
-        if self.capacity > 1:
-            self.run.listeners.append(listen)
+        waiting = asyncio.ensure_future(self.answered.wait())
         try:
             ends = [*self.live.values(), waiting]
             limit = SHORT.total_seconds() if self.is_short else None
             await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
-            if self.capacity > 1:
-                self.run.listeners.remove(listen)
-        if answered.is_set():
+        if self.answered.is_set():
             # It is due as before, and the answer may be that nothing is in its way any more.
             self.unanswered = [one for one in self.unanswered if not isinstance(one[0], ApplyResult)]
         for step, task in [*self.live.items()]:
