@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Sequence
@@ -14,9 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gsd_core import Session, SessionRequest, boot_id, process_start
+from gsd_core import Cap, Session, SessionRequest, Spend, boot_id, process_start
 from gsd_core.machine.facts import Record
+from gsd_core.testing.samples import a_spend
 from gsd_plugins.sessions import SessionsSettings, host
+from gsd_plugins.sessions import share_slots as limit_agents
 from gsd_plugins.sessions.queue import share_slots, take_slot
 from gsd_plugins.sessions.registry import Registry
 from tests.e2e.project import EXAMPLE, Project, no_problems
@@ -171,6 +174,39 @@ def test_of_two_runs_the_one_with_fewer_agents_comes_first_and_then_the_one_that
         assert share(registry, two, 1, 4) == 2
         assert share(registry, two, 1, 4) == 1
         assert share(registry, one, 1, 4) == 2
+
+
+def test_only_the_command_of_a_session_is_limited_and_without_a_registry_to_what_works(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = a_spend(working=2, wanted=5)
+
+    def answer(spend: Spend = asks) -> Cap | None:
+        return asyncio.run(limit_agents(spend))
+
+    assert answer() is None
+    with Registry() as registry:
+        own = row(registry, "own", state="running", slot=1, pid=os.getpid())
+        other = row(registry, "other", runner=1)
+        monkeypatch.setenv("GSD_SESSION", own.id)
+        assert answer(a_spend()) is None
+        cap = answer()
+        assert cap
+        assert (cap.agents, registry.get(own.id).session.agents) == (3, 3)
+        assert "all 3 are in use" in cap.reason
+        assert "gsd settings set --user sessions.slots 4" in cap.hint
+        # A check of its agent that runs gsd itself is no session.
+        monkeypatch.setenv("GSD_SESSION", other.id)
+        assert answer() is None
+    (state / "sessions" / "registry.db").write_bytes(b"x" * 5000)
+
+    cap = answer()
+
+    assert cap
+    assert cap.agents == 2
+    assert "cannot use the registry" in cap.reason
+    assert cap.hint
+    (state / "sessions" / "registry.db").unlink()
 
 
 @pytest.mark.parametrize(("about", "expected"), [(MINE, 1), (ORPHAN, 1), (GONE, 3)])
