@@ -193,7 +193,7 @@ def test_only_the_command_of_a_session_is_limited_and_without_a_registry_to_what
         cap = answer()
         assert cap
         assert (cap.agents, registry.get(own.id).session.agents) == (3, 3)
-        assert "all 3 are in use" in cap.reason
+        assert "3 in all" in cap.reason
         assert "gsd settings set --user sessions.slots 4" in cap.hint
         # A check of its agent that runs gsd itself is no session.
         monkeypatch.setenv("GSD_SESSION", other.id)

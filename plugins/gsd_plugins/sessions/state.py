@@ -66,9 +66,9 @@ def cap_agents(session: str, spend: Spend, slots: int) -> Cap | None:
         return Cap(agents=spend.working, reason=f"{waits}: {error}", hint=error.hint)
     return Cap(
         agents=agents,
-        reason=f"{waits}, one for each agent: all {slots} are in use, or for others first (sessions.slots)",
-        hint="it starts when one is free; see who has them with gsd ps, and end one with gsd stop SESSION; "
-        f"for more, gsd settings set --user sessions.slots {slots + 1}, gsd pause, and then gsd resume --bg",
+        reason=f"{waits} ({slots} in all, one for each agent)",
+        hint="it starts when one is free; gsd ps shows who has them, gsd stop SESSION ends one; "
+        f"for more: gsd settings set --user sessions.slots {slots + 1}, gsd pause, gsd resume --bg",
     )
 
 
