@@ -182,7 +182,9 @@ def test_only_the_command_of_a_session_is_limited_and_without_a_registry_to_what
     asks = a_spend(working=2, wanted=5)
 
     def answer(spend: Spend = asks) -> Cap | None:
-        return asyncio.run(limit_agents(spend))
+        found = asyncio.run(limit_agents(spend))
+        assert isinstance(found, Cap | None)
+        return found
 
     assert answer() is None
     with Registry() as registry:
