@@ -25,6 +25,10 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "step.failed": ("a step failed, and no automatic retry is left", "error"),
     "step.waiting": ("a step waits for a service or a limit, until a time (ISO 8601)", "until, why"),
+    "step.queued": (
+        "a plan could start, but the run may have no more agents now: *why*, and what to do about it",
+        "why, hint",
+    ),
     "step.skipped": ("a step is skipped", "by, reason"),
     "attempt.failed": (
         "one attempt failed; the step may be retried",
@@ -127,6 +131,7 @@ FACTS: dict[str, str] = {
         " can no longer become due"
     ),
     "answer.refused": "an answer from the inbox is invalid",
+    "step.queued": "a plan could start, but the run may have no more agents now",
     "timer.set": "the step continues at a later time",
     "timer.fired": "that time has come",
     "control.asked": "someone asked the run to stop, or to pause after its step",

@@ -375,11 +375,13 @@ async def gsd_execute_step(step: StepRequest, host: StepHost) -> StepResult | No
 async def gsd_check_budget(spend: Spend) -> Stop | Pause | Postpone | Cap | None:
     """Decide whether the run may continue to spend.
 
-    When: before each agent call, and after each turn that reports its usage.
+    When: before each agent call, and after each turn that reports its usage; with ``spend.wanted``, also
+        before a run starts a plan beside others, every two seconds while one waits, and when it needs fewer.
     Return: ``Stop(reason)`` ends the run (exit code 5), ``Pause(reason)`` asks a human, ``None`` allows.
         ``Cap(dollars, turns)`` allows too, and is the most that the next call may use: the agent ends it
         there, and the run with it (5). ``Postpone(reason, until)`` lets the step wait, and run again then.
-        After a turn, these two have no effect.
+        After a turn, these two have no effect. ``Cap(agents)`` answers ``spend.wanted``, and nothing else
+        does: the most plans to execute side by side.
     Calling: at most 2 s for each plugin; Stop beats Postpone, that beats Pause, and the lowest cap counts.
     Failure: fails closed, as Stop.
     Since: 0.1.

@@ -11,7 +11,7 @@ FOR_PEOPLE = frozenset(
     {
         *("agent.activity", "log.line", "run.closed", "attempt.lost", "attempt.failed", "landing.failed"),
         *("step.failed", "step.skipped", "plugin.failed", "timer.set", "recovered", "guard.found"),
-        *("guard.undone", "notice.begun", "notice.sent"),
+        *("step.queued", "guard.undone", "notice.begun", "notice.sent"),
     }
 )
 """Kinds of facts whose texts only people read. Others are redacted strictly: a run continues from them."""

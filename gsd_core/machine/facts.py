@@ -313,6 +313,14 @@ class TimerFired:
     """The step waits no longer."""
 
 
+@fact("step.queued")
+class StepQueued:
+    """The plan could start, but the run may have no more agents now; *hint* is what to do about it."""
+
+    why: str = ""
+    hint: str = ""
+
+
 @fact("step.result")
 class StepReturned:
     """What the executor returned, which is to be written and committed.

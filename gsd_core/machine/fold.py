@@ -23,6 +23,7 @@ from .state import (
     Closing,
     Options,
     QuestionRecord,
+    Queued,
     Snapshot,
     State,
     StepRecord,
@@ -85,6 +86,7 @@ def _run_opened(state: State, fact: Recorded[object], data: facts.RunOpened) -> 
         notes=(),
         answered=data.answered,
         requested=(),
+        queued={},
         aborted="",
         stop_asked=False,
         pause_asked=False,
@@ -159,6 +161,7 @@ def _attempt_started(state: State, fact: Recorded[object], data: facts.AttemptSt
         base_commit=record.base_commit or data.base_commit,
         dirty_before=data.dirty_before,
     )
+    state = evolve(state, queued={step: one for step, one in state.queued.items() if step != fact.step})
     return _with(state, record)
 
 
@@ -179,6 +182,10 @@ def _timer_set(state: State, fact: Recorded[object], data: facts.TimerSet) -> St
     # A wrapper may ask to wait before the first attempt.
     record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="waiting")
     return _with(state, evolve(record, status="waiting", until=data.until, why=data.why))
+
+
+def _step_queued(state: State, fact: Recorded[object], data: facts.StepQueued) -> State:
+    return evolve(state, queued={**state.queued, fact.step: Queued(at=fact.at, why=data.why, hint=data.hint)})
 
 
 def _timer_fired(state: State, fact: Recorded[object], _: facts.TimerFired) -> State:
@@ -381,6 +388,7 @@ _HANDLERS: dict[type[object], Fold] = {
     facts.AttemptLost: _attempt_lost,
     facts.AttemptFailed: _attempt_failed,
     facts.TimerSet: _timer_set,
+    facts.StepQueued: _step_queued,
     facts.TimerFired: _timer_fired,
     facts.TaskCommitted: _made_progress,
     facts.AgentClosed: _agent_closed,

@@ -178,6 +178,15 @@ class Allowance:
 
 
 @attrs.frozen(kw_only=True)
+class Queued:
+    """Since when a plan waits because the run may have no more agents, *why*, and what to do about it."""
+
+    at: datetime
+    why: str = ""
+    hint: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class Closing:
     """How a process left the run."""
 
@@ -201,10 +210,10 @@ class State:
     *pause_asked* after the step in progress. *aborted* is the step at which a
     human chose to abort. *asked* are steps that the user asked for and that are not done, with the user's
     words; *answered* are those done since the run was opened, *requested* those that this process was asked
-    for. *lifecycle* are the options of
-    the last process that did more than such steps, ``None`` if none has, and *closed_before* is how the last
-    of them before this one left the run. *asked_end* is how the last process ended that did only such steps,
-    ``None`` if the lifecycle continued since. *seq* is the last fact that was folded.
+    for. *queued* are the steps that wait because the run may have no more agents. *lifecycle* are the options
+    of the last process that did more than such steps, ``None`` if none has, and *closed_before* is how the
+    last of them before this one left the run. *asked_end* is how the last process ended that did only such
+    steps, ``None`` if the lifecycle continued since. *seq* is the last fact that was folded.
     """
 
     run: str = ""
@@ -235,6 +244,7 @@ class State:
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     answered: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
+    queued: Mapping[str, Queued] = attrs.field(factory=dict[str, Queued])
     lifecycle: Options | None = None
     closed_before: Closing | None = None
     asked_end: Closing | None = None

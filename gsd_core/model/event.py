@@ -20,6 +20,7 @@ EventName: TypeAlias = Literal[
     "step.completed",
     "step.failed",
     "step.waiting",
+    "step.queued",
     "step.skipped",
     "attempt.failed",
     "question.asked",

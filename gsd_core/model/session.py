@@ -36,9 +36,10 @@ class SessionRequest:
 class Session:
     """A session: an id such as ``s12``, its project, the arguments after ``gsd``, and how far it is.
 
-    *slot* is 0 until it has started. *checkpoint* is the id of the question that it waits for. *reason* says
-    why it is idle or how it ended. *run* is the run's id in the project's journal, empty until it is known.
-    *exit* is the exit code of its command; ``None`` while it runs, or if nobody knows it.
+    *slot* is 0 until it has started, *agents* how many it may have at a time now. *checkpoint* is the id of
+    the question that it waits for. *reason* says what else it waits for, or how it ended. *run* is the run's
+    id in the project's journal, empty until it is known. *exit* is the exit code of its command; ``None``
+    while it runs, or if nobody knows it.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Session:
     command: tuple[str, ...]
     state: SessionState
     slot: int = 0
+    agents: int = 0
     checkpoint: str = ""
     reason: str = ""
     run: str = ""
@@ -68,8 +70,8 @@ class Session:
 
 SESSION = Serializer(
     Session,
-    "id slot? project command state checkpoint? reason run? exit pid? created_at=created started_at=started "
-    "ended_at=ended updated_at=updated",
+    "id slot? agents? project command state checkpoint? reason run? exit pid? created_at=created "
+    "started_at=started ended_at=ended updated_at=updated",
 )
 
 

@@ -119,6 +119,9 @@ class Spend:
     known only afterwards. *unknown* are the units in which a call of this process has not reported its usage:
     a budget in them cannot be kept. *agents* are the plugins that are asked to do the next call, in order;
     after a turn there is none.
+
+    *wanted* is not 0 if the run asks how many plans it may execute side by side, of so many that could be
+    now; *working* are in progress. It asks before it starts a plan beside others, and when it needs fewer.
     """
 
     run: str
@@ -136,6 +139,8 @@ class Spend:
     )
     unknown: frozenset[Unit] = frozenset()
     agents: tuple[str, ...] = ()
+    working: int = 0
+    wanted: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -152,10 +157,17 @@ class Cap:
 
     ``None`` means no limit. The agent ends a call that has reached it. An agent learns what a turn has cost
     when the turn is over, so the last turn can exceed it.
+
+    *agents* is how many plans the run may execute side by side now, if it asks that (``Spend.wanted``). One
+    is always allowed, and what is in progress is not ended. *reason* says what the others wait for, and
+    *hint* each way out.
     """
 
     dollars: Decimal | None = None
     turns: int | None = None
+    agents: int | None = None
+    reason: str = ""
+    hint: str = ""
 
 
 @attrs.frozen(kw_only=True)

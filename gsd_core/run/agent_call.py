@@ -43,7 +43,7 @@ from gsd_core.model.checks import CheckResult
 from gsd_core.model.counts import counted, dollars_text
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 from gsd_core.model.sandbox import Place, SandboxedCommand
-from gsd_core.model.usage import Cap, Pause, Postpone, Stop, Usage
+from gsd_core.model.usage import Cap, Pause, Postpone, Spend, Stop, Usage
 from gsd_core.plugins.isolation import in_core
 from gsd_core.plugins.validation import validate_storable
 from gsd_core.processes import end_marked, start_time
@@ -476,9 +476,7 @@ async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | 
     *limit* is the next call's own; after a turn, *key* is that of its call. A policy that fails stops the
     run: spending cannot be undone.
     """
-    spend = run.ledger.spend(
-        run.id, step, lambda scope: run.everywhere.used(scope, step), key=key, limit=limit
-    )
+    spend = _spend(run, step, key=key, limit=limit)
     if not key:
         spend = attrs.evolve(spend, agents=run.settings.agent)
     outcomes = await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend)
@@ -505,6 +503,26 @@ async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | 
                 raise Exhausted(reason, hint=_BUDGET_HINT)
     caps = [outcome.value for outcome in outcomes if isinstance(outcome.value, Cap)]
     return Cap(dollars=_lowest(cap.dollars for cap in caps), turns=_lowest(cap.turns for cap in caps))
+
+
+def _spend(run: Run, step: str, **about: Any) -> Spend:
+    return run.ledger.spend(run.id, step, lambda scope: run.everywhere.used(scope, step), **about)
+
+
+async def agents_cap(run: Run, step: str, *, working: int, wanted: int) -> Cap:
+    """Return how many agents may execute plans, of so many *wanted*; *step* is one of those in question.
+
+    A policy that fails allows no more than there are.
+    """
+    spend = attrs.evolve(_spend(run, step), working=working, wanted=wanted)
+    caps = [Cap(agents=wanted)]
+    for outcome in await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend):
+        if outcome.error is not None:
+            why = f"the budget policy {outcome.plugin!r} failed: {outcome.error}"
+            caps.append(Cap(agents=working, reason=why))
+        elif isinstance(outcome.value, Cap):
+            caps.append(outcome.value)
+    return min(caps, key=lambda cap: wanted if cap.agents is None else cap.agents)
 
 
 def _lowest(limits: Iterable[N | None]) -> N | None:

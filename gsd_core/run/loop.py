@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias, assert_never
 
@@ -25,9 +25,10 @@ from gsd_core.planning.config import get, max_parallel, read_config
 from gsd_core.planning.waves import plan_dependencies
 from gsd_core.plugins.isolation import PluginFailure
 from gsd_core.plugins.worktrees import why_no_work_tree
-from gsd_core.sanitize import safe_text
+from gsd_core.sanitize import clip, safe_text
 from gsd_core.settings import RunSettings, Settings, bind_settings
 
+from .agent_call import agents_cap
 from .branching import enter_branch
 from .edits import consume_handoff, take_requests
 from .gates import apply, confirm
@@ -35,13 +36,15 @@ from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import IN_PLACE, WORK_TREES, Run, workspaces_of
 from .snapshot import drop_obsolete, note_edited_plans, observe
-from .step import run_step
+from .step import MAX_WHY, run_step
 
 log = logging.getLogger(__name__)
 
 Work: TypeAlias = ApplyResult | Settle | Next
 ANSWERS = (facts.QuestionAnswered, facts.QuestionWithdrawn, facts.ControlAsked)
 """Facts after which something else may be due beside what is being done."""
+SHORT = timedelta(seconds=2)
+"""How often it is asked whether a plan may start that waits because of other runs."""
 
 
 async def loop(run: Run) -> End:
@@ -53,6 +56,8 @@ async def loop(run: Run) -> End:
     tasks = Tasks(
         run=run, capacity=capacity, parallel_phases=run.settings.parallel_phases and not on_branches
     )
+    if capacity > 1:
+        run.listeners.append(tasks.listen)
     try:
         while True:
             take_answers(run)
@@ -62,6 +67,7 @@ async def loop(run: Run) -> End:
             await observe(run)
             note_edited_plans(run)
             drop_obsolete(run)
+            tasks.answered.clear()
             items = due(
                 run.state,
                 live=tasks.live,
@@ -70,10 +76,12 @@ async def loop(run: Run) -> End:
             )
             if items and isinstance(items[0], End):
                 return items[0]
-            tasks.start([item for item in items if not isinstance(item, End)])
+            await tasks.start([item for item in items if not isinstance(item, End)])
             if (ended := await tasks.wait()) is not None:
                 return ended
     finally:
+        if capacity > 1:
+            run.listeners.remove(tasks.listen)
         await tasks.cancel()
 
 
@@ -85,21 +93,30 @@ class Tasks:
     with how the run ends if nothing else is left to do. *error* or *end* is what ended the first step that
     holds up everything: nothing more is started then; results are applied, unless there was an error. An
     error that is not about the project, such as a journal that belongs to another process by now, ends
-    everything at once.
+    everything at once. *agents* is how many plans may be executed side by side now, as far as budget policies
+    have a say; *is_short*: they let one wait. *answered* is set when something else may be due.
     """
 
     run: Run
     capacity: int
     parallel_phases: bool
+    agents: int = attrs.field(default=1, init=False)
+    is_short: bool = attrs.field(default=False, init=False)
     works: dict[str, Work] = attrs.field(factory=dict[str, Work], init=False)
     live: dict[str, asyncio.Task[End | None]] = attrs.field(
         factory=dict[str, "asyncio.Task[End | None]"], init=False
     )
     unanswered: list[tuple[Work, End]] = attrs.field(factory=list[tuple[Work, End]], init=False)
+    answered: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     error: ProjectError | PlanningError | None = attrs.field(default=None, init=False)
     end: End | None = attrs.field(default=None, init=False)
 
-    def start(self, items: Sequence[Work]) -> None:
+    def listen(self, _: State, fact: facts.Record) -> None:
+        """Note a fact that was recorded, also while it is asked how many agents there may be."""
+        if fact.kind in map(facts.KIND_OF.get, ANSWERS):
+            self.answered.set()
+
+    async def start(self, items: Sequence[Work]) -> None:
         """Start those of the *items* that can be done beside what is being done, the most urgent first."""
         self.unanswered = [(item, end) for item, end in self.unanswered if item in items]
         items = [item for item in items if all(item != other for other, _ in self.unanswered)]
@@ -114,10 +131,29 @@ class Tasks:
             chosen = [*self._to_apply(items), *others, *self._startable(items)]
             # A run that neither works nor ends would wait for nothing.
             items = chosen if chosen or self.live else items[:1]
-        for item in items:
+        for item in await self._permitted(items):
             step = str(item.step)
             self.works[step] = item
             self.live[step] = asyncio.create_task(_do(self.run, item), name=f"gsd:{step}")
+
+    async def _permitted(self, items: Sequence[Work]) -> Sequence[Work]:
+        """Return *items* without the plans that have to wait because of others, maybe of another run."""
+        working = sum(isinstance(work, Start) for work in self.works.values())
+        starts = [item for item in items if isinstance(item, Start)]
+        wanted = max(1, working + len(starts))
+        # It need not ask for one; when it needs only one again, it says so.
+        if max(wanted, self.agents) == 1 and not self.is_short:
+            return items
+        step = next((str(item.step) for item in (*starts, *items, *self.works.values())), "")
+        cap = await agents_cap(self.run, step, working=working, wanted=wanted)
+        self.agents = wanted if cap.agents is None else max(1, working, min(cap.agents, wanted))
+        late = starts[self.agents - working :]
+        self.is_short = bool(late)
+        for item in late:
+            if str(item.step) not in self.run.state.queued:
+                why, hint = (clip(safe_text(text), MAX_WHY) for text in (cap.reason, cap.hint))
+                self.run.record(facts.StepQueued(why=why, hint=hint), step=str(item.step))
+        return [item for item in items if item not in late]
 
     def _to_apply(self, items: Sequence[Work]) -> list[ApplyResult]:
         """Return the result to apply now: one at a time, and none while a step works in the project."""
@@ -157,22 +193,14 @@ class Tasks:
         """Wait until something has ended, or somebody has answered; return how the run ends, if it does."""
         if not (self.live or self.run.turns.leaving):
             return self._end or self.unanswered[0][1]
-        answered = asyncio.Event()
-
-        def listen(_: State, fact: facts.Record) -> None:
-            if fact.kind in map(facts.KIND_OF.get, ANSWERS):
-                answered.set()
-
-        waiting = asyncio.ensure_future(answered.wait())
-        if self.capacity > 1:
-            self.run.listeners.append(listen)
+        waiting = asyncio.ensure_future(self.answered.wait())
         try:
-            await asyncio.wait([*self.live.values(), waiting], return_when=asyncio.FIRST_COMPLETED)
+            ends = [*self.live.values(), waiting]
+            limit = SHORT.total_seconds() if self.is_short else None
+            await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
-            if self.capacity > 1:
-                self.run.listeners.remove(listen)
-        if answered.is_set():
+        if self.answered.is_set():
             # It is due as before, and the answer may be that nothing is in its way any more.
             self.unanswered = [one for one in self.unanswered if not isinstance(one[0], ApplyResult)]
         for step, task in [*self.live.items()]:

@@ -171,6 +171,7 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
         case (
             "step.failed"
             | "step.skipped"
+            | "step.queued"
             | "task.committed"
             | "files.kept"
             | "files.left"

@@ -46,7 +46,7 @@ FUNCTION_TOOLS = "mcp__gsd__"
 
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "run": ("run.started", "run.opened", "run.closed", "recovered", "control.asked", "branch.switched"),
-    "step": ("attempt.started", "step.completed", "step.skipped", "step.asked", "timer.set"),
+    "step": ("attempt.started", "step.completed", "step.skipped", "step.asked", "step.queued", "timer.set"),
     "task": ("task.committed", "task.deferred", "check.before", "check.replaced"),
     "question": ("question.asked", "question.answered", "question.withdrawn", "answer.refused"),
     "gap": ("step.result",),
@@ -282,6 +282,8 @@ def _tell(data: object) -> _Told | None:
             return _Told(text=f"the work conflicts with what others did meanwhile: {why}", sign="failed")
         case facts.TimerSet(until=until, why=why):
             return _Told(text=f"waits until {until.astimezone():%H:%M:%S}: {why}", sign="wait")
+        case facts.StepQueued(why=why, hint=hint):
+            return _Told(text=f"waits for {why}", sign="wait", details=(hint,) if hint else ())
         case facts.TaskDeferred(task=task, reason=reason):
             return _Told(text=f"task {task} is deferred: {reason}", sign="failed")
         case facts.CheckReplaced(task=task, check=check, was=was) if check != was:

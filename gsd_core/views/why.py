@@ -263,6 +263,10 @@ class Situation:
     def _of_plan(self, waiting: Waiting, node: Node) -> Waiting:
         """Return what the plan of *node* waits for in particular, if anything: plans, files, a slot."""
         names, ways = tuple(self.steps[name] for name in node.waits_for), waiting.ways
+        if not names and self.works and (queued := self.state.queued.get(waiting.what)):
+            about, hints = f"it waits for {queued.why}", (Way(about=queued.hint),) if queued.hint else ()
+            since = queued.at
+            return attrs.evolve(waiting, cause="slot", reason=about, waits_for=(), since=since, ways=hints)
         if not {*node.waits_for}.isdisjoint(node.depends_on):
             cause: Cause = "plans"
         elif names:

@@ -92,6 +92,7 @@ FIELDS = {kind: {field.name.rstrip("_") for field in attrs.fields(cls)} for cls,
 PASSED_ON = (
     "attempt.failed",
     "step.failed",
+    "step.queued",
     "task.committed",
     "files.kept",
     "files.left",

@@ -177,6 +177,7 @@ def texts(at: Hostile) -> None:
         *opened(),
         ("project.observed", "", unstructure(Snapshot(phases=phases, milestone=EVIL, idle=EVIL))),
         ("attempt.started", step, {"kind": "execute", "phase": "3", "plan": "03-01", "executor": EVIL}),
+        ("step.queued", "3/execute/03-02", {"why": EVIL, "hint": EVIL}),
         ("task.committed", step, {"task": "03-01/1", "commit": sha, "paths": [EVIL], "subject": EVIL}),
         ("task.committed", step, {"task": EVIL, "commit": "--upload-pack=touch x", "paths": ["a"]}),
         ("agent.activity", step, {"what": "text", "text": EVIL, "tool": EVIL, "input": {EVIL: EVIL}}),

@@ -11,7 +11,7 @@ import pytest
 from gsd_core.codec import unstructure
 from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import FACT_KINDS, fold
-from gsd_core.machine.state import Allowance, Claims, Closing, Failure, Options, State
+from gsd_core.machine.state import Allowance, Claims, Closing, Failure, Options, Queued, State
 from gsd_core.model.question import Answer, Inquiry, Option, Question
 
 from .test_decisions import PASSED, phase
@@ -64,6 +64,7 @@ def seen(*phases: Any) -> Given:
 
 STARTED: Given = ("run.started", "", {"idea": {"name": "idea.md", "text": "", "sha256": "x"}})
 CLOSED: Given = ("run.closed", "", {"outcome": "done", "exit": 0, "reason": "complete", "notes": ["n"]})
+QUEUED: Given = ("step.queued", "1/execute/01-01", {"why": "a slot", "hint": "stop one"})
 BLOCKED: Given = ("run.closed", "", {"outcome": "blocked", "exit": 3})
 ERROR = {"error": {"kind": "Permanent", "message": "no", "hint": "", "until": None}}
 FAILURE = Failure(kind="Permanent", message="no")
@@ -324,6 +325,17 @@ STATES: Mapping[str, tuple[tuple[Given, ...], dict[str, Any]]] = {
         (STARTED, opened(), BLOCKED, opened(only_asked=True), CLOSED, opened()),
         {"closed": None, "asked_end": None},
     ),
+    "a plan for which no agent is free": (
+        (STARTED, opened(), QUEUED),
+        {
+            "queued": {
+                "1/execute/01-01": Queued(at=NOON + timedelta(minutes=3), why="a slot", hint="stop one")
+            },
+            "steps": {},
+        },
+    ),
+    "its agent begins": ((STARTED, opened(), QUEUED, begun("1/execute/01-01")), {"queued": {}}),
+    "it waits in a process that is gone": ((STARTED, opened(), QUEUED, opened()), {"queued": {}}),
     "stop": (
         (("control.asked", "", {"what": "stop"}),),
         {"stop_asked": True, "pause_asked": False},

@@ -161,6 +161,10 @@ def check_a_call_waits_for_its_turn(plugin: Any, tree: Path) -> None:
     assert isinstance(kit.check_check_budget(plugin, attrs.evolve(spend, step="other")), Postpone)
 
 
+def check_a_run_outside_of_a_session_is_not_limited(plugin: Any, tree: Path) -> None:
+    assert kit.check_check_budget(plugin, a_spend(working=1, wanted=9)) is None
+
+
 def check_writes_are_permitted_in_the_project_only(plugin: Any, tree: Path) -> None:
     use = ToolUse(step="s", name="Write", input={"file_path": "a.py"}, asked_by="agent", tree=tree)
     assert kit.check_permit_tool(plugin, use) == Allow()
@@ -295,6 +299,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("must_haves", "find_gaps"): check_detector,
     ("history", "find_gaps"): check_detector,
     ("mcp", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
+    ("sessions", "check_budget"): check_a_run_outside_of_a_session_is_not_limited,
     ("sessions", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
     ("sessions", "on_event"): check_on_event,
     ("sessions", "session_host"): lambda plugin, tree: kit.check_session_host(plugin),

@@ -7,21 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from gsd_core import (
     AgentHost,
     AgentResult,
     AgentTask,
     Answer,
+    Cap,
     Inquiry,
     Option,
     Permanent,
     Question,
+    Spend,
     StepRequest,
     implements,
 )
-from gsd_core.hookspecs import gsd_answer, gsd_workspace
+from gsd_core.hookspecs import gsd_answer, gsd_check_budget, gsd_workspace
+from gsd_core.machine.state import Options
 from gsd_core.run.runtime import RunRequest
 
 from . import harness as h
@@ -55,10 +58,13 @@ class Clock:
         return None
 
 
-def request(root: Path, agent: object, *, new: bool = True, yes: bool = True, **run: Any) -> RunRequest:
+def request(
+    root: Path, agent: object, *, new: bool = True, yes: bool = True, policy: Any = None, **run: Any
+) -> RunRequest:
     """Return a request for a run that executes plans in work trees."""
     settings = {"workspace": ["worktree", "inplace"], "depth": "comprehensive", **run}
-    return h.request(root, agent, given=h.idea() if new else None, run=settings, yes=yes)
+    more = {"policy": policy} if policy else {}
+    return h.request(root, agent, given=h.idea() if new else None, run=settings, yes=yes, **more)
 
 
 def order(root: Path) -> list[str]:
@@ -98,6 +104,32 @@ def test_plans_that_wait_for_nothing_are_executed_side_by_side_and_merged(root: 
     assert ["import name 'greeting'" in data["output"] for data in failed if data["check"]] == [True] * (
         most > 1
     )
+
+
+def test_a_policy_that_limits_the_agents_and_then_fails_lets_plans_wait_and_says_why(root: Path) -> None:
+    asked: list[Spend] = []
+
+    async def two(spend: Spend) -> Cap | None:
+        if not spend.wanted:
+            return None
+        asked.append(spend)
+        if h.facts(root, "step.queued"):
+            raise ValueError("nobody knows")
+        return Cap(agents=2, reason="one of two", hint="wait")
+
+    clock = Clock(pause=0.5)
+    agent = h.Watched(h.one_phase(wide=True), clock.before)
+    given = request(root, agent, max_parallel=4, policy=h.plugin(gsd_check_budget, two))
+    end = h.do(evolve(given, options=Options(skip_verify=True)))
+
+    assert (end.outcome, end.exit) == ("done", 0), end.reason
+    assert sorted(order(root)) == SIX
+    queued = [fact.data for fact in h.facts(root, "step.queued")]
+    assert queued[0] == {"why": "one of two", "hint": "wait"}
+    assert (asked[0].working, asked[0].wanted) == (0, 4)
+    # Once it fails, nothing is started beside what works.
+    assert max(map(len, clock.together)) == 2
+    assert {len(one) for one in clock.together[3:]} == {1}
 
 
 def done_before(root: Path) -> list[str]:

@@ -235,10 +235,14 @@ def test_an_older_registry_is_upgraded_and_a_newer_one_refused(state: Path) -> N
     with Registry() as registry:
         registry.add(project=Path("/p"), folder=Path("/p"), command=["version"])
     database: Any = apsw.Connection(str(folder / "registry.db"))
-    database.execute("ALTER TABLE session DROP COLUMN gate; PRAGMA user_version=1")
+    drops = [f"ALTER TABLE session DROP COLUMN {name}" for name in ("gate", "agents", "asked")]
+    database.execute("; ".join([*drops, "UPDATE session SET state = 'running', slot = 2"]))
+    database.execute("PRAGMA user_version=1")
 
     with Registry() as registry:
         assert registry.get("s1").gate == ""
+        # It was started by a version that did not count its agents.
+        assert registry.slots_in_use() == 1
     database.execute(f"PRAGMA user_version={SCHEMA + 1}")
     database.close()
     with pytest.raises(UserError, match="newer gsd"):
@@ -473,7 +477,7 @@ def test_the_list_of_ended_sessions_says_when_they_ended(plugins: Path) -> None:
     assert headings.split() == [
         "session",
         "state",
-        "slot",
+        "slots",
         "agents",
         "for",
         "ended",

@@ -116,7 +116,7 @@ def test_the_commands_agree_about_the_sessions_of_another_host(gsd: Gsd) -> None
     # New sessions go to the built-in host, and the older ones are still found.
     stopped = gsd("stop", "moon-1", GSD_SESSION_HOST="sessions,elsewhere")
 
-    assert "moon-1   running  1     -       0s   -      -     demo     run" in listed.stdout
+    assert "moon-1   running  1      -       0s   -      -     demo     run" in listed.stdout
     assert (
         "moon-1 is run by the plugin elsewhere; see how far it is with: gsd -C demo status" in listed.stdout
     )

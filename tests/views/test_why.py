@@ -11,7 +11,7 @@ import pytest
 
 from gsd_core.journal.lock import UNKNOWN, Owner
 from gsd_core.machine.history import FailureRecord, History
-from gsd_core.machine.state import Failure, Options, State
+from gsd_core.machine.state import Failure, Options, Queued, State
 from gsd_core.planning.model import PhaseView, Plan, Planning, Verdict
 from gsd_core.run.snapshot import snapshot_of
 from gsd_core.views.why import Situation, Why
@@ -82,6 +82,19 @@ ROWS: Mapping[str, tuple[tuple[PhaseView, ...], Mapping[str, Any], Mapping[str, 
         [
             "1/execute/b slot 1/execute/a [gsd resume --max-parallel 2]",
             "1/verify plans 1/execute/a 1/execute/b [gsd resume --max-parallel 2]",
+        ],
+    ),
+    "all slots of the machine are taken": (
+        (phase("1", "a b c*"),),
+        {
+            **OPEN,
+            "steps": RUNNING,
+            "queued": {"1/execute/b": Queued(at=NOON, why="others", hint="stop one")},
+        },
+        {**LIVE, "capacity": 3},
+        [
+            "1/execute/b slot [stop one] since 12",
+            "1/verify plans 1/execute/a 1/execute/b [stop one]",
         ],
     ),
     "a question, with a process": (

@@ -286,7 +286,8 @@ class Calls:
             if session.state == "running":
                 with suppress(GsdError):
                     steps = (await self.harness.status(session.id))["steps_in_progress"]
-                    what = ", ".join(step["id"] for step in steps) or what
+                    names = ", ".join(step["id"] for step in steps)
+                    what = "; ".join(filter(None, [names, session.reason])) or what
             said.append(f"{session.id}: {what}")
         return safe_text("; ".join(said) or "no session is active", multiline=False)[:MAX_ABOUT]
 
@@ -327,7 +328,8 @@ def _folded(text: str) -> str:
 
 
 def _row(session: Session) -> Result:
-    data = _part(session.as_json(), "id state slot project command checkpoint reason run exit created_at")
+    names = "id state slot agents project command checkpoint reason run exit created_at"
+    data = _part(session.as_json(), names)
     return {name: value for name, value in data.items() if value not in (None, "")}
 
 

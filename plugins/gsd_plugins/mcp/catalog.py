@@ -133,7 +133,8 @@ TOOLS: tuple[ToolSpec, ...] = (
     ToolSpec(
         name="gsd_list_sessions",
         about="List sessions, newest first. State is idle (queued: `reason` says for what), running, "
-        "waiting_checkpoint, completed, failed or stopped.",
+        "waiting_checkpoint, completed, failed or stopped. `agents` is how many slots it has; a running one "
+        "with a `reason` could use more.",
         takes=_takes(ended={**FLAG, "description": "also those that have ended"}),
         returns=_returns(sessions=_list(), omitted=NUMBER, change=CHANGE),
         reads=True,

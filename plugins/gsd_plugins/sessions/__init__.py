@@ -12,8 +12,24 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import Event, Session, SessionHost, SessionRequest, implements, setting, settings_of
-from gsd_core.hookspecs import gsd_cli_commands, gsd_on_event, gsd_session_host, gsd_settings
+from gsd_core import (
+    Cap,
+    Event,
+    Session,
+    SessionHost,
+    SessionRequest,
+    Spend,
+    implements,
+    setting,
+    settings_of,
+)
+from gsd_core.hookspecs import (
+    gsd_check_budget,
+    gsd_cli_commands,
+    gsd_on_event,
+    gsd_session_host,
+    gsd_settings,
+)
 
 from .changes import Change as Change
 from .changes import Changes as Changes
@@ -42,10 +58,11 @@ MEGABYTE = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class SessionsSettings:
-    """*slots*: how many sessions run at once, at least 1; more wait. *plan_ahead*: how many phases may be
-    planned and not verified before a session plans another one. *park_seconds*: how long a session that only
-    waits for an answer keeps its slot if others wait for one. *keep_megabytes*: how much output is kept of
-    each session. *keep_days*: for how long a session that has ended is kept; 0 keeps it until ``gsd rm``.
+    """*slots*: how many agents all sessions may have at once, at least 1; a session has one or more while it
+    runs, and waits if none is free. *plan_ahead*: how many phases may be planned and not verified before a
+    session plans another one. *park_seconds*: how long a session that only waits for an answer keeps its slot
+    if others wait for one. *keep_megabytes*: how much output is kept of each session. *keep_days*: for how
+    long a session that has ended is kept; 0 keeps it until ``gsd rm``.
     """
 
     slots: int = setting(3)
@@ -104,6 +121,17 @@ class LocalHost:
 async def local_host() -> SessionHost | None:
     """Run sessions on this machine."""
     return LocalHost(settings_of(SessionsSettings))
+
+
+@implements(gsd_check_budget)
+async def share_slots(spend: Spend) -> Cap | None:
+    """Let the run of a session execute as many plans side by side as it has slots."""
+    session = os.environ.get("GSD_SESSION", "")
+    if not (session and spend.wanted):
+        return None
+    from .state import cap_agents
+
+    return await asyncio.to_thread(cap_agents, session, spend, settings_of(SessionsSettings).slots)
 
 
 @implements(gsd_on_event)

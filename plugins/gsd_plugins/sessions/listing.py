@@ -18,7 +18,7 @@ from gsd_core import GsdError, Session, dollars_text, safe_text
 
 from .state import read_status
 
-HEADINGS = ("session", "state", "slot", "agents", "for", "ended", "cost", "project", "command")
+HEADINGS = ("session", "state", "slots", "agents", "for", "ended", "cost", "project", "command")
 NARROW = 80
 """With fewer columns, a table would have no space for the command."""
 MAX_PROJECT = 20
@@ -75,7 +75,8 @@ def _cells(session: Session, statuses: Statuses, now: datetime) -> tuple[str, ..
     return (
         session.id,
         "waiting" if session.state == "waiting_checkpoint" else session.state,
-        str(session.slot or "-"),
+        # Those of other hosts do not say how many.
+        str(session.agents or int(session.slot > 0 and not session.has_ended) or "-"),
         str(len(_working(session, statuses[session.project])) or "-"),
         _age(end - began),
         f"{session.ended.astimezone():%b %d %H:%M}" if session.ended else "-",

@@ -1,4 +1,4 @@
-"""Who may start: slots, the order of the queue, and sessions whose processes are gone.
+"""Who may start, with how many agents: slots, the order of the queue, sessions whose processes are gone.
 
 There is no process that hands out slots. Each session has a runner from its first moment on, and the runner
 of an idle session asks again and again whether it is its turn; the registry's write lock makes that a
@@ -8,6 +8,7 @@ decision of one at a time.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 from gsd_core import boot_id
 
@@ -70,7 +71,7 @@ def take_slot(registry: Registry, session: str, slots: int) -> str:
     of other projects.
     """
     # Hundreds of sessions may ask; most of them are told no without the lock.
-    if (used := registry.count_active()) >= slots:
+    if (used := registry.slots_in_use()) >= slots:
         return _all_used(used, slots)
     with registry.transaction():
         active = [row for row in registry.all(ACTIVE) if row.is_active]
@@ -79,12 +80,40 @@ def take_slot(registry: Registry, session: str, slots: int) -> str:
         if why := _turn(row, active, ahead):
             return why
         taken = {other.session.slot for other in active}
-        free = [slot for slot in range(1, slots + 1) if slot not in taken]
+        used = registry.slots_in_use()
         ready = [other for other in ahead if not _turn(other, active, [])]
-        if len(free) <= len(ready):
-            return _all_used(len(active), slots) if not free else f"session {ready[0].session.id} to start"
-        registry.update(session, state="running", slot=free[0], reason="")
+        if used + len(ready) >= slots:
+            return _all_used(used, slots) if used >= slots else f"session {ready[0].session.id} to start"
+        slot = next(number for number in count(1) if number not in taken)
+        registry.update(session, state="running", slot=slot, agents=1, asked="", reason="")
         return ""
+
+
+def share_slots(registry: Registry, session: str, *, working: int, wanted: int, slots: int) -> int:
+    """Return how many slots a running *session* has now, of those *wanted*; those it does not use are free.
+
+    It keeps one for each of the *working* agents, at least one. A session in the queue that could start comes
+    before a further slot; then the runs with the fewest, and of two with as many the one that waits longer.
+    """
+    settle_lost(registry)
+    with registry.transaction():
+        row, active = registry.get(session), [row for row in registry.all(ACTIVE) if row.is_active]
+        others = [other for other in active if other.number != row.number]
+        queued = [other for other in registry.all(["idle"]) if not other.gate and other.runner_lives]
+        starting = {other.session.project for other in queued} - {other.session.project for other in active}
+        free = slots - sum(max(1, other.session.agents) for other in others) - len(starting)
+        waiting = [(other.session.agents, other.asked, other.number) for other in others if other.asked]
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        agents = max(1, working)
+        asked = row.asked if row.asked and agents >= row.session.agents else now
+        while agents < wanted and free - agents > sum(one < (agents, asked, row.number) for one in waiting):
+            agents, asked = agents + 1, now
+        reason = "waits for a slot for another plan" if agents < wanted else ""
+        found = {"agents": agents, "asked": asked if agents < wanted else "", "reason": reason}
+        # Each change wakes all who follow the registry.
+        if found != {"agents": row.session.agents, "asked": row.asked, "reason": row.session.reason}:
+            registry.update(session, **found)
+        return agents
 
 
 def _all_used(used: int, slots: int) -> str:

@@ -26,7 +26,7 @@ from apsw import Connection
 
 from gsd_core import NotFound, Session, SessionState, UserError, boot_id, process_start, state_folder
 
-SCHEMA = 2
+SCHEMA = 3
 BUSY_MILLISECONDS = 10_000
 ACTIVE: tuple[SessionState, ...] = ("running", "waiting_checkpoint")
 """The states of a session that has a slot; one that waits for a person without a process has none."""
@@ -40,16 +40,21 @@ CREATE TABLE IF NOT EXISTS session(
     runner INTEGER NOT NULL DEFAULT 0, runner_started TEXT NOT NULL DEFAULT '',
     pid INTEGER NOT NULL DEFAULT 0, pid_started TEXT NOT NULL DEFAULT '', boot TEXT NOT NULL DEFAULT '',
     control TEXT NOT NULL DEFAULT '', stop INTEGER NOT NULL DEFAULT 0,
-    created TEXT NOT NULL, started TEXT, ended TEXT, updated TEXT NOT NULL, gate TEXT NOT NULL DEFAULT ''
+    created TEXT NOT NULL, started TEXT, ended TEXT, updated TEXT NOT NULL, gate TEXT NOT NULL DEFAULT '',
+    agents INTEGER NOT NULL DEFAULT 0, asked TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS session_state ON session(state);
 """
 
 COLUMNS = (
     "number, slot, project, folder, command, state, checkpoint, reason, run, exit, runner, runner_started, "
-    "pid, pid_started, boot, control, stop, created, started, ended, updated, gate"
+    "pid, pid_started, boot, control, stop, created, started, ended, updated, gate, agents, asked"
 )
-UPGRADES = {1: "ALTER TABLE session ADD COLUMN gate TEXT NOT NULL DEFAULT ''"}
+UPGRADES = {
+    1: "ALTER TABLE session ADD COLUMN gate TEXT NOT NULL DEFAULT ''",
+    2: "ALTER TABLE session ADD COLUMN agents INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE session ADD COLUMN asked TEXT NOT NULL DEFAULT ''",
+}
 """What leads from a schema to the next one."""
 NUMBER = re.compile(r"s?([1-9]\d{0,17})", re.ASCII)
 STORED = re.compile(r"s[1-9]\d{0,17}", re.ASCII)
@@ -61,6 +66,7 @@ class Row:
 
     *runner* is the process that owns the session's terminal, *control* the socket that it listens on. *gate*
     is what an idle session waits for besides its turn; until then others of its project may overtake it.
+    *asked* is since when a running one waits for a further slot, in ISO 8601.
     """
 
     session: Session
@@ -72,6 +78,7 @@ class Row:
     control: str
     stop_asked: bool
     gate: str = ""
+    asked: str = ""
 
     @property
     def number(self) -> int:
@@ -236,10 +243,11 @@ class Registry:
         query = f"SELECT {COLUMNS} FROM session WHERE state IN ({places}) ORDER BY number"
         return [_row(row) for row in self._rows(query, marks)]
 
-    def count_active(self) -> int:
+    def slots_in_use(self) -> int:
         """Return how many slots are in use."""
         places = ", ".join("?" * len(ACTIVE))
-        query = f"SELECT count(*) FROM session WHERE state IN ({places}) AND slot > 0"
+        # Runners of an earlier version do not count agents.
+        query = f"SELECT coalesce(sum(max(agents, 1)), 0) FROM session WHERE state IN ({places}) AND slot > 0"
         [(number,)] = self._rows(query, ACTIVE)
         return int(number)
 
@@ -284,7 +292,7 @@ class Registry:
 def ended(state: SessionState, exit_code: int | None, reason: str) -> dict[str, Any]:
     """Return the columns of a session that ends now."""
     about = {"state": state, "exit": exit_code, "reason": reason, "ended": now()}
-    return {**about, "checkpoint": "", "control": "", "gate": ""}
+    return {**about, "checkpoint": "", "control": "", "gate": "", "agents": 0, "asked": ""}
 
 
 def now() -> str:

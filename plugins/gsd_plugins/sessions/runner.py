@@ -29,7 +29,7 @@ from . import MEGABYTE, SessionsSettings
 from .barriers import Work, work_of
 from .own_row import OwnRow
 from .queue import gate, settle_lost, take_slot
-from .registry import Registry, RegistryError
+from .registry import ACTIVE, Registry, RegistryError
 from .state import read_status, unanswered
 from .terminal import SIGNALS, SessionTerminal
 
@@ -180,9 +180,10 @@ class Runner:
             row, registry = self.row.read(), self.row.registry
             if row.session.state != "waiting_checkpoint" or work_of(row.session.command) == Work():
                 return False
-            queued = [other for other in registry.all(["idle"]) if not other.gate]
-            if registry.count_active() < self.settings.slots or all(
-                other.session.project == row.session.project for other in queued
+            others = [other for other in registry.all(["idle"]) if not other.gate]
+            others += [other for other in registry.all(ACTIVE) if other.asked]
+            if registry.slots_in_use() < self.settings.slots or all(
+                other.session.project == row.session.project for other in others
             ):
                 return False
             status = read_status(row.session.project)
@@ -209,6 +210,8 @@ class Runner:
         self.row.save(
             state="waiting_checkpoint",
             slot=0,
+            agents=0,
+            asked="",
             pid=0,
             pid_started="",
             control="",
@@ -250,7 +253,9 @@ class Runner:
         asked = row.stop_asked or code in (HUNG_UP, INTERRUPTED, TERMINATED)
         state: SessionState = "completed" if code == 0 else "stopped" if asked else "failed"
         killed = "" if status >= 0 or asked else f"killed by signal {-status}"
-        said = "; ".join(filter(None, [killed or cut_off or row.session.reason, lost_output]))
+        # What it waited for when it was killed is not why it ended.
+        reason = "" if row.asked else row.session.reason
+        said = "; ".join(filter(None, [killed or cut_off or reason, lost_output]))
         self.row.end(state, exit_code=code, reason=said)
 
 

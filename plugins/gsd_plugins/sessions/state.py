@@ -8,11 +8,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from gsd_core import Event, GsdError, UserError
+from gsd_core import Cap, Event, GsdError, Spend, UserError
 from gsd_core.project import Project
 
 from .changes import note_questions
-from .registry import ACTIVE, Registry
+from .queue import share_slots
+from .registry import ACTIVE, Registry, Row
 
 _open: dict[str, None] = {}
 """The open questions of this process's run, oldest first."""
@@ -23,8 +24,7 @@ def record_event(session: str, event: Event) -> None:
     # While the registry cannot be used, the run is worth more than its row.
     with suppress(UserError), Registry() as registry:
         row = registry.get(session)
-        # The runner stores the id of its child a moment after the child has begun.
-        if os.getpid() != row.session.pid and os.getppid() != row.runner:
+        if not _is_own(row):
             return
         if event.name == "run.opened":
             # An earlier process may have asked; such a question is not asked again.
@@ -38,11 +38,38 @@ def record_event(session: str, event: Event) -> None:
             if row.session.state not in ACTIVE:
                 return
             if event.name == "run.closed":
-                registry.update(session, reason="" if event.data["exit"] == 0 else str(event.data["reason"]))
+                reason = "" if event.data["exit"] == 0 else str(event.data["reason"])
+                registry.update(session, reason=reason, asked="")
                 return
             first = next(iter(_open), "")
             state = "waiting_checkpoint" if first else "running"
             registry.update(session, state=state, checkpoint=first, run=event.run)
+
+
+def _is_own(row: Row) -> bool:
+    """Whether this process is the session's command."""
+    # The runner stores the id of its child a moment after the child has begun.
+    return os.getpid() == row.session.pid or os.getppid() == row.runner
+
+
+def cap_agents(session: str, spend: Spend, slots: int) -> Cap | None:
+    """Return how many plans *session* may execute side by side, if this process is its command."""
+    waits = "a slot of the sessions on this machine"
+    try:
+        with Registry() as registry:
+            if not _is_own(registry.get(session)):
+                return None
+            about = {"working": spend.working, "wanted": spend.wanted}
+            agents = share_slots(registry, session, **about, slots=slots)
+    except UserError as error:
+        # Others cannot know what this run has; one agent it always may have.
+        return Cap(agents=spend.working, reason=f"{waits}: {error}", hint=error.hint)
+    return Cap(
+        agents=agents,
+        reason=f"{waits} ({slots} in all, one for each agent)",
+        hint="it starts when one is free; gsd ps shows who has them, gsd stop SESSION ends one; "
+        f"for more: gsd settings set --user sessions.slots {slots + 1}, gsd pause, gsd resume --bg",
+    )
 
 
 def read_status(project: Path) -> dict[str, Any]:

@@ -86,6 +86,9 @@ def lines_of(event: Event, command: str = "gsd") -> list[Line]:
             seconds = max(0, round((until - event.at).total_seconds()))
             text = f"{step} waits until {when} (for {timedelta(seconds=seconds)}): {data.get('why') or ''}"
             return [Line("waiting", text, style="yellow")]
+        case "step.queued":
+            text = "; ".join(filter(None, [f"{step} waits for {data['why']}", data["hint"]]))
+            return [Line("waiting", text, style="yellow")]
         case "step.skipped":
             return [Line("skipped", f"{step} skipped: {reason}", style="yellow")]
         case "attempt.failed":

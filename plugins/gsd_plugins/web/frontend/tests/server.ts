@@ -58,7 +58,7 @@ export class TestServer {
 
   session(): Session {
     return {
-      id: "s1", slot: 1, project: "/tmp/greeter", command: ["run"], state: "running", checkpoint: null, reason: "",
+      id: "s1", slot: 1, agents: 2, project: "/tmp/greeter", command: ["run"], state: "running", checkpoint: null, reason: "",
       run: "r-1", exit: null, pid: 1, created_at: "2026-01-01T00:00:00Z", started_at: null, ended_at: null,
       updated_at: "2026-01-01T00:00:00Z", summary: null, problem: "",
     };

@@ -446,6 +446,7 @@ export interface components {
         SessionRecord: {
             id: string;
             slot: number | null;
+            agents: number | null;
             project: string;
             command: string[];
             state: components["schemas"]["SessionState"];
@@ -466,6 +467,7 @@ export interface components {
         Session: {
             id: string;
             slot: number | null;
+            agents: number | null;
             project: string;
             command: string[];
             state: components["schemas"]["SessionState"];
@@ -1052,7 +1054,7 @@ export interface components {
         GsdEvent: {
             seq: number;
             /** @enum {string} */
-            name: "run.started" | "run.opened" | "run.closed" | "phase.started" | "phase.completed" | "phase.skipped" | "step.started" | "step.returned" | "step.completed" | "step.failed" | "step.waiting" | "step.skipped" | "attempt.failed" | "question.asked" | "question.answered" | "question.withdrawn" | "gap.found" | "gap.escalated" | "error.escalated" | "task.committed" | "files.kept" | "files.left" | "merge.failed" | "cost.changed" | "agent.activity" | "notice.failed" | "plugin.failed" | "recovered";
+            name: "run.started" | "run.opened" | "run.closed" | "phase.started" | "phase.completed" | "phase.skipped" | "step.started" | "step.returned" | "step.completed" | "step.failed" | "step.waiting" | "step.queued" | "step.skipped" | "attempt.failed" | "question.asked" | "question.answered" | "question.withdrawn" | "gap.found" | "gap.escalated" | "error.escalated" | "task.committed" | "files.kept" | "files.left" | "merge.failed" | "cost.changed" | "agent.activity" | "notice.failed" | "plugin.failed" | "recovered";
             /** Format: date-time */
             at: string;
             run: string;

@@ -134,7 +134,7 @@ function RunHead({ session }: { session: Session }): ReactElement {
         </p>
       )}
       <Figures session={session} summary={summary} />
-      {whyItEnded(session) && (
+      {!session.agents && whyItEnded(session) && (
         <div className={`run-reason ${session.state}`}>
           <PlainText text={whyItEnded(session)} lines={2} />
           {session.state === "failed" && <a href={runPath(session.id, "log")}>Open the log</a>}
@@ -156,6 +156,15 @@ function Figures({ session, summary }: { session: Session; summary: Summary | nu
           <Elapsed from={session.started_at ?? session.created_at} to={session.ended_at} />
         </dd>
       </div>
+      {session.agents && (
+        <div title="how many agents it may have at a time: the slots of sessions are for all of them">
+          <dt>Slots</dt>
+          <dd className="numeric">
+            {session.agents}
+            {session.reason && <span className="muted"> · {session.reason}</span>}
+          </dd>
+        </div>
+      )}
       <div className="wide">
         <dt>Progress</dt>
         <dd className="numeric">

@@ -160,7 +160,8 @@ function RunRow({ session }: { session: Session }): ReactElement {
   const budget = summary?.budget ?? null;
   const steps = summary?.steps ?? [];
   const working = steps.filter((step) => step.status === "running");
-  const reason = whyItEnded(session);
+  // What one at work waits for besides is less than what it does.
+  const reason = session.agents ? "" : whyItEnded(session);
   return (
     <li>
       <a className="run-row" href={runPath(session.id)} data-item="">
@@ -181,6 +182,7 @@ function RunRow({ session }: { session: Session }): ReactElement {
           {session.problem && <span className="tone-bad">cannot be read: {session.problem}</span>}
           {!reason && asked && working.length > 0 && <span className="muted">{working.length} at work · </span>}
           {session.problem ? null : reason || (asked && oneLine(asked.text, asked.header)) || steps.map((step) => stepWords(step.id)).join(", ") || <code>{commandOf(session)}</code>}
+          {session.agents && session.reason && <span className="muted"> · {session.reason}</span>}
         </span>
         <span className="run-progress">
           <Progress summary={summary} />
