@@ -125,7 +125,7 @@ async def _ask_verifier(
         result = result if result.value == value else AgentResult()
     sources = _sources(step, phase, result)
     for one in required:
-        report = _with_verdict(report, one, *_verdict_on(one, value, sources))
+        report = _with_verdict(report, one, *_verdict_on(one, value, sources), sources)
     return _with_findings(report, value)
 
 
@@ -237,7 +237,11 @@ def _entries(value: object, key: str) -> list[object]:
 
 
 def _with_verdict(
-    report: GapReport, must_have: MustHave, verdict: VerdictAnswer | None, unproven: Sequence[str]
+    report: GapReport,
+    must_have: MustHave,
+    verdict: VerdictAnswer | None,
+    unproven: Sequence[str],
+    sources: Sources,
 ) -> GapReport:
     if verdict is None:
         reason = f"the verdict is not proven: {'; '.join(unproven)}" if unproven else NO_VERDICT
@@ -246,7 +250,9 @@ def _with_verdict(
     match verdict.status:
         case "holds":
             cited = ", ".join(map(describe, verdict.citations))
+            quotes = {describe(one): quote for one in verdict.citations if (quote := sources.quote(one))}
             proof = f"{cited}: {verdict.evidence.strip()}".rstrip(": ")
+            proof = "; ".join([proof, *(f"{where} reads: {quote}" for where, quote in quotes.items())])
             evidence = (Evidence(about=name, holds=True, proof=proof) for name in must_have.ids)
             return attrs.evolve(report, evidence=(*report.evidence, *evidence))
         case "human":
