@@ -505,6 +505,20 @@ def test_the_outputs_of_the_plan_s_checks_may_be_cited() -> None:
     assert not report_of(step, FakeHost(agent=says(cites(command="pytest -q", exit=1), uses=()))).passed
 
 
+@pytest.mark.parametrize(("serves", "again"), [((), True), (("REQ-01",), False)])
+def test_one_piece_of_evidence_for_unrelated_ids_is_sent_back_once(
+    serves: tuple[str, ...], again: bool
+) -> None:
+    names = [f"01-01:T{number}" for number in range(1, 6)]
+    truths = tuple(Truth(id=name, text=f"It holds: {name}", serves=serves) for name in names)
+    plan = attrs.evolve(ADD, must_haves=MustHaves(truths=truths))
+    host = FakeHost(agent=says(*map(verdict, names)))
+
+    assert report_of(a_step(plan), host).passed
+    assert [complaint.partition(":")[0] for complaint, *_ in host.complaints] == ["notes.py"] * again
+    assert all("all that is cited for 01-01:T1, 01-01:T2" in one for one, *_ in host.complaints)
+
+
 def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> None:
     result = CheckResult(command="pytest -q", exit=0, passes_without=True)
     step = a_step(ADD, checks=(TaskCheck(plan="01-01", task=1, result=result),))
