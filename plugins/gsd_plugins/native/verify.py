@@ -215,9 +215,9 @@ def _proves_too_much(required: Sequence[MustHave], value: object) -> Iterator[st
     """
     related: list[set[str]] = []
     for one in required:
-        ids = {*one.ids, *one.serves}
-        joined = [group for group in related if group & ids]
-        related = [group for group in related if group not in joined] + [ids.union(*joined)]
+        linked = {*one.ids, *one.serves}
+        joined = [group for group in related if group & linked]
+        related = [group for group in related if group not in joined] + [linked.union(*joined)]
     by_evidence: dict[frozenset[str], list[str]] = {}
     for entry in _entries(value, "verdicts"):
         if validate_answer(VerdictAnswer, entry):
