@@ -96,13 +96,16 @@ class ToolRecord:
 
     *target* is the path that was read or searched (relative to the tree, if it is in it), the command that
     was run, or the address that was fetched. *exit* is the exit code of a command that the core ran itself,
-    else ``None``. *pattern* is the regular expression that a search looked for.
+    else ``None``. *pattern* is the regular expression that a search looked for. *shown* are the first and the
+    last line that a read asked for, or how many lines a search shows before and after each that it finds;
+    ``None`` if that is not known, or if it shows only names of files.
     """
 
     tool: str
     target: str
     exit: int | None = None
     pattern: str = ""
+    shown: tuple[int, int] | None = None
 
 
 @attrs.frozen(kw_only=True)

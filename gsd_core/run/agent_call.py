@@ -72,6 +72,8 @@ EVIDENCE_TOOLS: Mapping[str, tuple[str, ...]] = {
     "WebFetch": ("url",),
 }
 """The tools whose use is recorded, with the arguments that name their target."""
+LINES_OF_READ = 2000
+"""How many lines Claude Code's tool Read shows unless it is told a number."""
 MAX_ACTIVITY_LENGTH = 400
 _BUDGET_HINT = "raise the limit and resume"
 
@@ -219,7 +221,12 @@ class AgentCall:
             full = Path(os.path.normpath(use.tree / Path(target or ".").expanduser()))
             target = (full.relative_to(use.tree) if full.is_relative_to(use.tree) else full).as_posix()
         self.record_use(
-            ToolRecord(tool=use.name, target=target, pattern=pattern if isinstance(pattern, str) else "")
+            ToolRecord(
+                tool=use.name,
+                target=target,
+                pattern=pattern if isinstance(pattern, str) else "",
+                shown=_shown(use),
+            )
         )
 
     def record_use(self, use: ToolRecord) -> None:
@@ -257,6 +264,24 @@ class AgentCall:
                     self.failure.set_result(exc)
                 await asyncio.Event().wait()
                 raise AssertionError("the agent's task is cancelled here") from exc
+
+
+def _shown(use: ToolUse) -> tuple[int, int] | None:
+    """Return the lines that a tool shows, as in ``ToolRecord.shown``."""
+
+    def number(*names: str, otherwise: int) -> int:
+        found = (use.input.get(name) for name in names)
+        return next((max(0, one) for one in found if isinstance(one, int)), otherwise)
+
+    match use.name:
+        case "Read":
+            first = max(1, number("offset", otherwise=1))
+            return first, first + number("limit", otherwise=LINES_OF_READ) - 1
+        case "Grep" if use.input.get("output_mode") == "content":
+            around = number("-C", "context", otherwise=0)
+            return number("-B", otherwise=around), number("-A", otherwise=around)
+        case _:
+            return None
 
 
 _in_function_of: ContextVar[AgentCall | None] = ContextVar("in_function_of", default=None)

@@ -39,6 +39,7 @@ from gsd_plugins import native
 CODE = "import notes\n\ndef add(text):\n    notes.save(text)\n"
 READ = ToolRecord(tool="Read", target="notes.py")
 LINE = {"file": "notes.py", "first": 3, "last": 3}
+PROOF = "notes.py:3: add() saves it; notes.py:3 reads: def add(text):"
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
@@ -110,7 +111,7 @@ def test_a_truth_holds_with_the_verifier_s_evidence() -> None:
     report = report_of(a_step(ADD), FakeHost(agent=says(verdict("01-01:T1"))))
 
     assert report.passed
-    assert report.evidence == (Evidence(about="01-01:T1", holds=True, proof="notes.py:3: add() saves it"),)
+    assert report.evidence == (Evidence(about="01-01:T1", holds=True, proof=PROOF),)
 
 
 def test_the_report_is_written_as_a_verification() -> None:
@@ -338,6 +339,13 @@ def test_a_resumed_verify_step_asks_nothing_twice() -> None:
 
 # Citations
 
+BOTH = {"file": "notes.py", "first": 3, "last": 4}
+
+
+def grep(pattern: str, *, target: str = ".") -> ToolRecord:
+    return ToolRecord(tool="Grep", target=target, pattern=pattern, shown=(0, 0))
+
+
 CLOCK = ToolRecord(tool="run_command", target="python3 notes.py", exit=1)
 
 
@@ -351,8 +359,12 @@ def cites(**citation: Any) -> dict[str, Any]:
         (LINE, (), "not read"),
         (LINE, (ToolRecord(tool="Read", target="other.py"),), "not read"),
         (LINE, (ToolRecord(tool="Glob", target="."),), "not read"),
-        (LINE, (ToolRecord(tool="Grep", target=".", pattern="nothing like it"),), "not read"),
-        (LINE, (ToolRecord(tool="Grep", target=".", pattern="(d+)+$"),), "not read"),
+        (LINE, (grep("nothing like it"),), "not read"),
+        (LINE, (grep("(d+)+$"),), "not read"),
+        (LINE, (attrs.evolve(grep("add"), shown=None),), "not read"),
+        (LINE, (grep("import"),), "lines 3 to 3 were not all shown"),
+        (BOTH, (grep("add"),), "lines 3 to 4 were not all shown"),
+        (BOTH, (attrs.evolve(READ, shown=(1, 3)),), "lines 3 to 4 were not all shown"),
         ({"file": "notes.py", "first": 3, "last": 5}, (READ,), "lines 1 to 4"),
         ({"file": "notes.py", "first": 0, "last": 1}, (READ,), "lines 1 to 4"),
         ({"file": "notes.py", "first": 4, "last": 3}, (READ,), "lines 1 to 4"),
@@ -401,8 +413,10 @@ def test_a_wrong_citation_is_complained_about_and_then_a_gap(
     [
         (LINE, (READ,)),
         ({"file": "./notes.py", "first": 1, "last": 4}, (READ,)),
-        (LINE, (ToolRecord(tool="Grep", target=".", pattern=r"def \w+"),)),
-        (LINE, (ToolRecord(tool="Grep", target="notes.py", pattern="ADD"),)),
+        (LINE, (grep(r"def \w+"),)),
+        (LINE, (grep("ADD", target="notes.py"),)),
+        (BOTH, (attrs.evolve(grep("add"), shown=(0, 1)),)),
+        (BOTH, (attrs.evolve(READ, shown=(1, 3)), attrs.evolve(READ, shown=(4, 2003)))),
         ({"command": "python3 notes.py", "exit": 1}, (CLOCK,)),
     ],
 )
@@ -489,6 +503,20 @@ def test_the_outputs_of_the_plan_s_checks_may_be_cited() -> None:
 
     assert report_of(step, FakeHost(agent=says(cites(command="pytest -q", exit=0), uses=()))).passed
     assert not report_of(step, FakeHost(agent=says(cites(command="pytest -q", exit=1), uses=()))).passed
+
+
+@pytest.mark.parametrize(("serves", "again"), [((), True), (("REQ-01",), False)])
+def test_one_piece_of_evidence_for_unrelated_ids_is_sent_back_once(
+    serves: tuple[str, ...], again: bool
+) -> None:
+    names = [f"01-01:T{number}" for number in range(1, 6)]
+    truths = tuple(Truth(id=name, text=f"It holds: {name}", serves=serves) for name in names)
+    plan = attrs.evolve(ADD, must_haves=MustHaves(truths=truths))
+    host = FakeHost(agent=says(*map(verdict, names)))
+
+    assert report_of(a_step(plan), host).passed
+    assert [complaint.partition(":")[0] for complaint, *_ in host.complaints] == ["notes.py"] * again
+    assert all("all that is cited for 01-01:T1, 01-01:T2" in one for one, *_ in host.complaints)
 
 
 def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> None:

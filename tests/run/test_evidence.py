@@ -129,7 +129,7 @@ def test_what_was_read_before_a_failure_counts_in_the_resumed_conversation(tmp_p
 
     assert end.exit == 0, end
     assert len(set(conversations)) == 1
-    assert verifier_uses(root) == [(ToolRecord(tool="Read", target="README.md"),)]
+    assert verifier_uses(root) == [(ToolRecord(tool="Read", target="README.md", shown=(1, 2000)),)]
 
 
 def test_a_command_of_the_verifier_runs_on_what_is_committed(tmp_path: Path) -> None:

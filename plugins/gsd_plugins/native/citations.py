@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
 
 import attrs
 
-from gsd_core import History, TaskCheck, ToolRecord, protected_part, read_below
+from gsd_core import History, TaskCheck, ToolRecord, protected_part, read_below, redact, safe_text
 
 from .answers import Citation
 from .plan_checks import is_trivial_check
 
 MAX_BYTES = 5_000_000
+MAX_QUOTE = 300
+"""How many characters of the cited lines are kept."""
 
 
 @attrs.frozen(kw_only=True)
@@ -80,20 +82,44 @@ class Sources:
         cited = lines[first - 1 : last]
         if not any(line.strip() for line in cited):
             return f"{name}: lines {first} to {last} are blank"
-        if not any(self._has_seen(use, path, cited) for use in self.uses):
+        shown = {number for use in self.uses for number in self._shown(use, path, lines)}
+        if not shown:
             return f"{name} was not read in this conversation: read it, then judge again"
+        if not shown.issuperset(range(first, last + 1)):
+            return (
+                f"{name}: lines {first} to {last} were not all shown in this conversation: read them, then "
+                "judge again"
+            )
         return ""
 
-    def _has_seen(self, use: ToolRecord, path: Path, cited: Sequence[str]) -> bool:
-        """Whether *use* showed the file: it was read, or a search matches in the cited lines."""
-        if use.tool not in ("Read", "Grep"):
-            return False
-        target = _real(self.tree, use.target)
-        if target is None:
-            return False
+    def quote(self, citation: Citation) -> str:
+        """Return the text of the lines that a correct *citation* names, on one line; empty for a command."""
+        if not citation.file:
+            return ""
+        try:
+            text = read_below(self.tree, citation.file, limit=MAX_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return ""  # it was there a moment ago, when the citation was checked
+        cited = text.split("\n")[citation.first - 1 : citation.last]
+        words = " ".join(" ".join(line.split()) for line in cited if line.strip())
+        return redact(safe_text(words[:MAX_QUOTE] + "…" * (len(words) > MAX_QUOTE)), strict=True)
+
+    def _shown(self, use: ToolRecord, path: Path, lines: Sequence[str]) -> Collection[int]:
+        """Return the numbers of the file's lines that *use* showed: a range, or what a search finds."""
+        if use.tool not in ("Read", "Grep") or (target := _real(self.tree, use.target)) is None:
+            return ()
         if use.tool == "Read":
-            return target == path
-        return path.is_relative_to(target) and _matches(use.pattern, cited)
+            # Those of earlier versions have no range.
+            first, last = use.shown or (1, len(lines))
+            return range(first, min(last, len(lines)) + 1) if target == path else ()
+        if use.shown is None or not path.is_relative_to(target):
+            return ()
+        before, after = use.shown
+        return {
+            near
+            for number in _matches(use.pattern, lines)
+            for near in range(number - before, number + after + 1)
+        }
 
     def _problem_of_command(self, citation: Citation) -> str:
         command = citation.command.strip()
@@ -125,13 +151,14 @@ def _real(tree: Path, name: str) -> Path | None:
         return None
 
 
-def _matches(pattern: str, lines: Sequence[str]) -> bool:
+def _matches(pattern: str, lines: Sequence[str]) -> list[int]:
+    """Return the numbers of the lines that a search for *pattern* finds."""
     # A repeated group can take exponential time, and a model wrote the pattern.
     if not pattern or len(pattern) > 300 or re.search(r"\)[*+{]", pattern):
-        return False
+        return []
     try:
         found = re.compile(pattern, re.IGNORECASE)
     except re.error:
         # ripgrep's dialect differs a little from Python's: reading the file is always possible.
-        return False
-    return any(found.search(line[:300]) for line in lines)
+        return []
+    return [number for number, line in enumerate(lines, start=1) if found.search(line[:300])]

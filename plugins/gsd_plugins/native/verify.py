@@ -47,6 +47,8 @@ CONSTRAINTS_LIMIT = 4000
 MAX_FINDINGS = 20
 
 MAX_COMPLAINTS = 2
+MOST_BY_ONE = 3
+"""How many unrelated ids may have the same evidence without being sent back, once."""
 
 NO_VERDICT = "the verifier gave no valid verdict"
 
@@ -114,7 +116,10 @@ async def _ask_verifier(
         result = answered
         if answered.sent_back >= MAX_COMPLAINTS:
             return ()
-        return tuple(_problems(required, answered.value, _sources(step, phase, answered)))
+        problems = [*_problems(required, answered.value, _sources(step, phase, answered))]
+        if not answered.sent_back:
+            problems += _proves_too_much(required, answered.value)
+        return tuple(problems)
 
     try:
         result = await host.run_agent("verify", task, accept, {RUN_COMMAND.name: command_runner(host)})
@@ -125,7 +130,7 @@ async def _ask_verifier(
         result = result if result.value == value else AgentResult()
     sources = _sources(step, phase, result)
     for one in required:
-        report = _with_verdict(report, one, *_verdict_on(one, value, sources))
+        report = _with_verdict(report, one, *_verdict_on(one, value, sources), sources)
     return _with_findings(report, value)
 
 
@@ -203,6 +208,31 @@ def _problems(required: Sequence[MustHave], value: object, sources: Sources) -> 
         yield from (f"{verdict.id}: {problem}" for problem in _unproven(verdict, sources))
 
 
+def _proves_too_much(required: Sequence[MustHave], value: object) -> Iterator[str]:
+    """Yield a complaint about evidence that is all that is cited for several unrelated ids.
+
+    Ids are related if a truth serves them both.
+    """
+    related: list[set[str]] = []
+    for one in required:
+        linked = {*one.ids, *one.serves}
+        joined = [group for group in related if group & linked]
+        related = [group for group in related if group not in joined] + [linked.union(*joined)]
+    by_evidence: dict[frozenset[str], list[str]] = {}
+    for entry in _entries(value, "verdicts"):
+        if validate_answer(VerdictAnswer, entry):
+            continue
+        verdict = parse_answer(VerdictAnswer, entry)
+        if verdict.status == "holds":
+            by_evidence.setdefault(frozenset(map(describe, verdict.citations)), []).append(verdict.id)
+    for evidence, ids in by_evidence.items():
+        if evidence and sum(not group.isdisjoint(ids) for group in related) > MOST_BY_ONE:
+            yield (
+                f"{' and '.join(sorted(evidence))}: this is all that is cited for {', '.join(ids)}. Cite for "
+                "each what shows it: the lines of its code, of a test case that fails without it, or a trial"
+            )
+
+
 def _unproven(verdict: VerdictAnswer, sources: Sources) -> tuple[str, ...]:
     """Return why a verdict that would let its must-have pass does not count."""
     if verdict.status not in ("holds", "human"):
@@ -237,7 +267,11 @@ def _entries(value: object, key: str) -> list[object]:
 
 
 def _with_verdict(
-    report: GapReport, must_have: MustHave, verdict: VerdictAnswer | None, unproven: Sequence[str]
+    report: GapReport,
+    must_have: MustHave,
+    verdict: VerdictAnswer | None,
+    unproven: Sequence[str],
+    sources: Sources,
 ) -> GapReport:
     if verdict is None:
         reason = f"the verdict is not proven: {'; '.join(unproven)}" if unproven else NO_VERDICT
@@ -246,7 +280,9 @@ def _with_verdict(
     match verdict.status:
         case "holds":
             cited = ", ".join(map(describe, verdict.citations))
+            quotes = {describe(one): quote for one in verdict.citations if (quote := sources.quote(one))}
             proof = f"{cited}: {verdict.evidence.strip()}".rstrip(": ")
+            proof = "; ".join([proof, *(f"{where} reads: {quote}" for where, quote in quotes.items())])
             evidence = (Evidence(about=name, holds=True, proof=proof) for name in must_have.ids)
             return attrs.evolve(report, evidence=(*report.evidence, *evidence))
         case "human":
