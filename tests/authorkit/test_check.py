@@ -15,6 +15,8 @@ from gsd_core.testing.check import RULES
 from tests.authorkit.bad import BAD, HEAD, NOTIFY, notifying
 from tests.cli.bench import call
 
+pytestmark = pytest.mark.slow
+
 PACKAGED = {"declared", "entry-point", "packaged", "tested"}
 BUILT_IN = [module.rpartition(".")[2] for module in DEFAULT_PLUGINS]
 
@@ -62,7 +64,6 @@ def test_a_single_file_plugin_that_keeps_the_rules_passes(tmp_path: Path) -> Non
     assert rules["tested"]["reason"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", BAD)
 def test_a_plugin_that_breaks_a_rule_learns_which(rule: str, tmp_path: Path) -> None:
     code, rules = checked(write(tmp_path / "bad.py", BAD[rule]))
@@ -137,7 +138,6 @@ def test_a_name_that_is_taken_is_reported(tmp_path: Path) -> None:
     assert "'retry'" in problem
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_built_in_plugin_passes(name: str) -> None:
     code, rules = checked(name)
@@ -146,7 +146,6 @@ def test_every_built_in_plugin_passes(name: str) -> None:
     assert code == 0
 
 
-@pytest.mark.slow
 def test_the_packages_in_contrib_pass() -> None:
     for folder in sorted((Path(__file__).parents[2] / "contrib").glob("gsd-plugin-*")):
         code, rules = checked(folder)
@@ -193,7 +192,6 @@ async def answer(inquiry: Inquiry) -> Sequence[Answer] | None:
 """
 
 
-@pytest.mark.slow
 def test_a_plugin_that_declines_everything_is_named_and_the_package_can_give_it_settings(
     tmp_path: Path,
 ) -> None:
@@ -214,7 +212,6 @@ def test_a_plugin_that_declines_everything_is_named_and_the_package_can_give_it_
     assert any("unknown key shown.answr" in problem for problem in rules["settings"]["problems"])
 
 
-@pytest.mark.slow
 def test_a_plugin_that_never_returns_is_ended_after_fifteen_seconds(tmp_path: Path) -> None:
     began = time.monotonic()
     code, rules = checked(write(tmp_path / "stuck.py", notifying("time.sleep(10_000)")))

@@ -45,6 +45,8 @@ from gsd_core.hookspecs import (
 )
 from gsd_core.testing.pytest_plugin import RunSmall
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["gsd_core.testing.pytest_plugin"]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.e2e.project import FAKE, Project
 
+pytestmark = pytest.mark.slow
+
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda path: path.write_bytes(b" \n\n"), "is empty"),
     "binary": (lambda path: path.write_bytes(b"\x89PNG\r\n\0\0"), "is binary"),

@@ -24,6 +24,8 @@ from tests.hooks import behaviors
 
 from . import harness as h
 
+pytestmark = pytest.mark.slow
+
 LICENSE = Gap(truth="The license is MIT", reason="nothing says so")
 Finds = Callable[[PhaseView], Awaitable[Any]]
 
@@ -50,7 +52,6 @@ def steps(root: Path, kind: str) -> list[str]:
     return [fact.step for fact in h.facts(root, "step.completed") if f"/{kind}" in fact.step]
 
 
-@pytest.mark.slow
 def test_a_gap_found_by_verification_is_closed_by_a_gap_round(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
@@ -90,7 +91,6 @@ def idle() -> h.Watched:
     return h.Watched(h.one_phase(), notes)
 
 
-@pytest.mark.slow
 def test_a_gap_of_a_third_party_s_detector_is_planned_and_executed_like_any_other(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     writes = WritesLicense()
@@ -103,7 +103,6 @@ def test_a_gap_of_a_third_party_s_detector_is_planned_and_executed_like_any_othe
     assert "LICENSE" in h.git(root, "ls-files")
 
 
-@pytest.mark.slow
 def test_a_detector_that_returns_nothing_found_no_gap(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
@@ -115,7 +114,6 @@ def test_a_detector_that_returns_nothing_found_no_gap(tmp_path: Path) -> None:
     assert (end.outcome, h.facts(root, "plugin.failed")) == ("done", [])
 
 
-@pytest.mark.slow
 def test_a_gap_that_remains_is_in_the_verdict_with_its_detector_and_the_run_exits_with_6(
     tmp_path: Path,
 ) -> None:
@@ -144,7 +142,6 @@ class Countdown:
         return [Gap(truth=f"Thing {n} is there", reason="it is not") for n in range(self.left)]
 
 
-@pytest.mark.slow
 def test_there_are_at_most_three_gap_rounds_and_the_last_one_is_verified_too(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
 
@@ -155,7 +152,6 @@ def test_there_are_at_most_three_gap_rounds_and_the_last_one_is_verified_too(tmp
     assert steps(root, "verify") == ["1/verify", "1/verify/r1", "1/verify/r2", "1/verify/r3"]
 
 
-@pytest.mark.slow
 def test_a_human_can_allow_one_more_gap_round(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     writes, human = WritesLicense(rounds=2), ScriptedHuman({"gaps": "Retry"})
@@ -174,7 +170,6 @@ def test_a_human_can_allow_one_more_gap_round(tmp_path: Path) -> None:
     assert steps(root, "verify") == ["1/verify", "1/verify/r1", "1/verify/r2"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "reason"), [("Skip", "skipped, not done"), ("Abort", "aborted at 1/verify")]
 )
@@ -252,7 +247,6 @@ async def drops_gaps_later(step: StepRequest, call_next: RunStep) -> StepResult:
     return StepResult(subject="docs: all is well", outcome=Verified(report=GapReport()))
 
 
-@pytest.mark.slow
 def test_no_executor_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     kind = h.plugin(gsd_execute_step, drops_gaps)
@@ -272,7 +266,6 @@ def test_no_executor_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
     assert "found_by: licenses" in verdict(root)
 
 
-@pytest.mark.slow
 def test_no_wrapper_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     kind = h.plugin(gsd_wrap_step, drops_gaps_later)
@@ -283,7 +276,6 @@ def test_no_wrapper_can_drop_a_detector_s_gap(tmp_path: Path) -> None:
     assert "found_by: licenses" in verdict(root)
 
 
-@pytest.mark.slow
 def test_a_run_without_verification_says_so(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     options = Options(skip_verify=True)
@@ -300,7 +292,6 @@ def unfinished(root: Path) -> Path:
     return root
 
 
-@pytest.mark.slow
 def test_gaps_in_the_verdict_of_an_earlier_run_are_closed(tmp_path: Path) -> None:
     root = unfinished(tmp_path / "project")
     writes = WritesLicense(rounds=0)

@@ -17,6 +17,8 @@ from tests.cli.bench import call
 from . import harness as h
 from .test_seal import USERS, sh, users_files
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"retry": {"wait": "0s"}}
 
 
@@ -119,7 +121,6 @@ def test_an_honest_mistake_is_undone_and_does_not_fail_the_attempt(tmp_path: Pat
     assert [task for _, task in h.trailed(root) if task] == ["01-01/1", "01-01/2"]
 
 
-@pytest.mark.slow
 def test_an_agent_that_committed_its_work_itself_is_told_when_it_reports_the_task(tmp_path: Path) -> None:
     root = project(tmp_path / "project")
     replies: list[str] = []
