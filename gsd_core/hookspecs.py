@@ -380,10 +380,10 @@ async def gsd_check_budget(spend: Spend) -> Stop | Pause | Postpone | Cap | None
     Return: ``Stop(reason)`` ends the run (exit code 5), ``Pause(reason)`` asks a human, ``None`` allows.
         ``Cap(dollars, turns)`` allows too, and is the most that the next call may use: the agent ends it
         there, and the run with it (5). ``Postpone(reason, until)`` lets the step wait, and run again then.
-        After a turn, these two have no effect. ``Cap(agents)`` answers ``spend.wanted``, and nothing else
-        does: the most plans to execute side by side.
+        After a turn, these two have no effect. With ``spend.wanted``, only ``Cap(agents)`` has one: the most
+        plans to execute side by side.
     Calling: at most 2 s for each plugin; Stop beats Postpone, that beats Pause, and the lowest cap counts.
-    Failure: fails closed, as Stop.
+    Failure: fails closed, as Stop; with ``spend.wanted``, no further plan starts.
     Since: 0.1.
 
     Example::

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 @click.option("--watch", "watches", is_flag=True, help="repeat this after each change, until Ctrl-C")
 @click.option("--read-only", is_flag=True, help="show only the verdict on disk; run no detector")
 @click.option(
-    "--run-checks", is_flag=True, help="first run the commands of executed plans, as the policies permit"
+    "--run-checks",
+    is_flag=True,
+    help="first run the commands of executed plans, also without their work, as the policies permit",
 )
 @click.option(
     "--trust",

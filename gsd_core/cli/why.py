@@ -54,7 +54,7 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
 
 def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, step: str | None) -> Why:
     """Return what is said about *step*; without it about all, and what a start would refuse."""
-    from gsd_core.run.loop import capacity_of
+    from gsd_core.run.loop import allows_parallel_phases, capacity_of
     from gsd_core.run.runtime import IN_PLACE
     from gsd_core.settings import RunSettings
     from gsd_core.views.why import PROJECT, Situation, Waiting, Way, Why
@@ -86,7 +86,7 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, ste
         holder=project.holder,
         pending_answers=project.pending_answers,
         capacity=capacity,
-        parallel_phases=run.parallel_phases,
+        parallel_phases=allows_parallel_phases(run, current.planning.config),
         more_slots=f"{'--workspace worktree ' if in_place else ''}--max-parallel {capacity + 1}",
         obstacles=((str(error), with_global_options(error.hint, options)) for error in refused),
         gsd=gsd,

@@ -3,13 +3,14 @@
 In a throwaway checkout of HEAD, the files of one plan are as they were before the plan, its tests stay, and
 the plan's checks run again. SWE-bench calls it FAIL_TO_PASS (arXiv 2310.06770); here each plan is measured.
 
-Files with tests of their own are left alone, and so is a plan that has only such files: with the work, the
-tests would go. The project's folder is not touched.
+A plan is not measured if a file of it has tests of its own (with the work, the tests would go), or cannot be
+read: what is left of the work could be what the check needs. The project's folder is not touched.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +20,7 @@ import attrs
 from gsd_core.files import read_below, remove_below
 from gsd_core.git import Git
 from gsd_core.git.command import Command
-from gsd_core.git.history import paths_of
+from gsd_core.git.history import before, paths_of
 from gsd_core.model.checks import TaskCheck
 from gsd_core.model.gap import Observation
 from gsd_core.planning.model import PhaseView
@@ -29,7 +30,7 @@ from gsd_core.settings import LimitSettings
 from .checkout import Checkout, checkout_of
 from .commands import CommandGate
 
-OWN_TESTS = (b"#[test]", b"#[cfg(test)]", b"import.meta.vitest", b">>> ")
+OWN_TESTS = re.compile(rb"#\[(?:test|cfg\(test\))\]|import\.meta\.vitest|^\s*>>> ", re.MULTILINE)
 """What a file has that contains its tests: Rust, Vitest's tests in source, Python's doctest."""
 LEAST_TIME = timedelta(seconds=30)
 TIMES = 3
@@ -38,8 +39,10 @@ TIMES = 3
 
 @attrs.frozen(kw_only=True)
 class Ablation:
-    """The *checks* of a phase, marked if they pass without the work of their plan; *seen* is what was not
-    measured."""
+    """The *checks* of a phase, marked if they pass without the work of their plan.
+
+    *seen* says which plans were not measured, because no time was left.
+    """
 
     checks: tuple[TaskCheck, ...]
     seen: tuple[Observation, ...] = ()
@@ -88,25 +91,28 @@ async def ablation(
 
 
 def _take_out(git: Command, clean: Checkout, commits: Sequence[str]) -> bool:
-    """Put the files of a plan, but not its tests, back to before its *commits*; return if there are any."""
-    work = [path for path in paths_of(git, commits) if _is_work(clean.tree, path)]
-    here = git.at(clean.tree)
-    base = f"{commits[0]}^" if here.succeeds("rev-parse", "--quiet", "--verify", f"{commits[0]}^") else ""
-    known = here("ls-tree", "-r", "-z", "--name-only", base, "--", *work).split("\0") if base and work else []
-    before = [path for path in work if path in known]
-    if before:
-        here("checkout", "--quiet", base, "--", *before)
-    for path in {*work} - {*before}:
+    """Put the files of a plan, but not its tests, back to before its *commits*; return whether all are.
+
+    Those that it deleted are there again.
+    """
+    paths = paths_of(git, commits)
+    work = [path for path in paths if not (is_test_file(path) or path.startswith(".planning/"))]
+    if not work or any(_has_tests(clean.tree, path) for path in work):
+        return False
+    here, base = git.at(clean.tree), before(git, commits)
+    known = here("ls-tree", "-r", "-z", "--name-only", base, "--", *work).split("\0") if base else []
+    if old := [path for path in work if path in known]:
+        here("checkout", "--quiet", base, "--", *old)
+    for path in {*work} - {*old}:
         remove_below(clean.tree, path)
-    return bool(work)
+    return True
 
 
-def _is_work(tree: Path, path: str) -> bool:
-    """Whether a file of a plan is neither a test nor one of the planning, and has no tests of its own."""
-    if is_test_file(path) or path.startswith(".planning/"):
-        return False
+def _has_tests(tree: Path, path: str) -> bool:
+    """Whether a file has tests of its own, or may have: it cannot be read. One that is gone has none."""
     try:
-        text = read_below(tree, path)
-    except OSError:
+        return OWN_TESTS.search(read_below(tree, path)) is not None
+    except FileNotFoundError:
         return False
-    return not any(mark in text for mark in OWN_TESTS)
+    except OSError:
+        return True

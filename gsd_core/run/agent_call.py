@@ -17,7 +17,7 @@ import hashlib
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from contextvars import ContextVar
 from decimal import Decimal
 from pathlib import Path
@@ -72,6 +72,8 @@ EVIDENCE_TOOLS: Mapping[str, tuple[str, ...]] = {
     "WebFetch": ("url",),
 }
 """The tools whose use is recorded, with the arguments that name their target."""
+PARTS_OF_GREP = frozenset({"glob", "type", "head_limit", "offset"})
+"""With one of these, a search shows only some of what its pattern matches."""
 LINES_OF_READ = 2000
 """How many lines Claude Code's tool Read shows unless it is told a number."""
 MAX_ACTIVITY_LENGTH = 400
@@ -82,8 +84,8 @@ _BUDGET_HINT = "raise the limit and resume"
 class AgentCall:
     """The state of one call; also the agent's host (:class:`gsd_core.AgentHost`).
 
-    *timeouts* and *used* are those of the current exchange, *is_counted* whether what the agent's last turn
-    used is in it, since the run is leaving; *tools* those used in the whole conversation.
+    *timeouts* and *used* are those of the current exchange, *tools* those used in the whole conversation.
+    *is_counted*: since the run began to stop, the agent has said what its last turn used.
     *notes* are what the guard has to tell the agent.
     *failure* is set by a host method that failed. *may_have_processes*: the agent asked for the environment
     that its processes get. *inside* is what the processes of the current *exchange* may see, once one was
@@ -250,8 +252,8 @@ class AgentCall:
 
         *ends_turn*: if the run is leaving, this does not return, so that the agent begins no other turn.
 
-        Raising it into the agent is not enough: an agent's library may turn an exception in a tool into a
-        message for the model, which then continues.
+        Raising the failure into the agent is not enough: an agent's library may turn an exception in a tool
+        into a message for the model, which then continues.
         """
         with in_core(), self.timeouts.paused():
             try:
@@ -277,7 +279,7 @@ def _shown(use: ToolUse) -> tuple[int, int] | None:
         case "Read":
             first = max(1, number("offset", otherwise=1))
             return first, first + number("limit", otherwise=LINES_OF_READ) - 1
-        case "Grep" if use.input.get("output_mode") == "content":
+        case "Grep" if use.input.get("output_mode") == "content" and not PARTS_OF_GREP & {*use.input}:
             around = number("-C", "context", otherwise=0)
             return number("-B", otherwise=around), number("-A", otherwise=around)
         case _:
@@ -422,6 +424,7 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     call.timeouts = AgentTimeouts(idle=task.limits.idle, hard=task.limits.hard, who=f"the agent {names}")
     call.used = Usage()
     call.inside, call.exchange = None, AsyncExitStack()
+    closing = ExitStack()
     # In config.json, other values could not be told from an agent's own changes.
     config: Mapping[str, Any] = task.config if task.owns_planning else {}
     try:
@@ -441,19 +444,23 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
                 async with call.timeouts.running():
                     with call.run.turns.of(call.timeouts):
                         result = await _ask_agent(call, task)
+                        closing.enter_context(call.run.turns.closes())
             finally:
                 # Before the guard compares: it could not undo what they do later.
                 if call.may_have_processes:
                     await asyncio.to_thread(end_marked, [call.mark], env_name=CALL_MARK)
         call.notes += notes
+        # The plugin's own list does not count: only the core knows which tools it permitted.
+        result = attrs.evolve(result, uses=tuple(call.tools))
+        # What was counted while it worked is spent, whatever an agent says at the end.
+        usage = result.usage.at_least(call.used)
     except BaseException as exc:
         _record_closed(call, "lost" if isinstance(exc, asyncio.CancelledError) else "failed", call.used)
         raise
-    # The plugin's own list does not count: only the core knows which tools it permitted.
-    result = attrs.evolve(result, uses=tuple(call.tools))
-    # What was counted while it worked is spent, whatever an agent says at the end.
-    usage = result.usage.at_least(call.used)
-    _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
+    else:
+        _record_closed(call, result.ended, usage, result if result.ended == "done" else None)
+    finally:
+        closing.close()
     if result.ended in ("turns", "dollars"):
         if getattr(limits, result.ended) != getattr(own, result.ended):
             left = dollars_text(limits.dollars or Decimal(0))
@@ -543,7 +550,7 @@ async def agents_cap(run: Run, step: str, *, working: int, wanted: int) -> Cap:
     caps = [Cap(agents=wanted)]
     for outcome in await run.hooks.fan_out(gsd_check_budget, POLICY_LIMIT, spend):
         if outcome.error is not None:
-            why = f"the budget policy {outcome.plugin!r} failed: {outcome.error}"
+            why = f"the budget policy {outcome.plugin!r}, which failed: {outcome.error}"
             caps.append(Cap(agents=working, reason=why))
         elif isinstance(outcome.value, Cap):
             caps.append(outcome.value)

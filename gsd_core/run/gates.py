@@ -21,6 +21,8 @@ from .questions import ask, last_asked, withdraw
 from .runtime import Run
 
 CONTINUE, GO_ON, STOP = "Continue", "Go on", "Stop"
+IN_THE_WAY = "in the way"
+"""How the keys of the questions about a person's files begin: a result whose step asks one is not applied."""
 MAX_LISTED = 10
 
 
@@ -60,7 +62,7 @@ async def apply(run: Run, item: ApplyResult) -> End | None:
     Return how the run ends if nobody answers, or the answer is to stop.
     """
     step = item.step
-    key = f"in the way {run.step(step).generation}"
+    key = f"{IN_THE_WAY} {run.step(step).generation}"
     try:
         await apply_result(run, step)
     except InTheWay as exc:

@@ -24,8 +24,9 @@ from gsd_core.errors import Permanent, ProjectError
 from gsd_core.files import read_below
 from gsd_core.git import GitError
 from gsd_core.machine import facts
+from gsd_core.machine.claims import standing
 from gsd_core.model.counts import some_of
-from gsd_core.model.ids import StepId
+from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import safe_text
 
@@ -234,6 +235,11 @@ async def _check(run: Run, step: str, ours: str, theirs: str, merged: str) -> No
     found = StepId.parse(step)
     phase = run.planning.phase(found.phase)
     plans = [plan for plan in (phase.plans if phase else ()) if plan.summary or plan.id == found.detail]
+    # With phases side by side, what this run has executed for others that are not complete counts too.
+    done = {one.id.detail for one in run.state.steps.values() if one.id.kind == EXECUTE and one.completed}
+    open_ = {one.number for one in run.state.phases if standing(run.state, one) == "open"} - {found.phase}
+    others = [plan for one in run.planning.phases if one.number in open_ for plan in one.plans]
+    plans += [plan for plan in others if plan.summary and plan.id in done]
     committed = {fact.data.task for fact in run.facts(facts.TaskCommitted, step=step)}
     tasks = [
         task

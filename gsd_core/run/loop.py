@@ -31,7 +31,7 @@ from gsd_core.settings import RunSettings, Settings, bind_settings
 from .agent_call import agents_cap
 from .branching import enter_branch
 from .edits import consume_handoff, take_requests
-from .gates import apply, confirm
+from .gates import IN_THE_WAY, apply, confirm
 from .questions import POLL, ask, take_answers
 from .recovery import settle
 from .runtime import IN_PLACE, WORK_TREES, Run, workspaces_of
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 Work: TypeAlias = ApplyResult | Settle | Next
 ANSWERS = (facts.QuestionAnswered, facts.QuestionWithdrawn, facts.ControlAsked)
-"""Facts after which something else may be due beside what is being done."""
+"""Facts after which what nobody could answer may be due again."""
 SHORT = timedelta(seconds=2)
 """How often it is asked whether a plan may start that waits because of other runs."""
 
@@ -51,11 +51,8 @@ async def loop(run: Run) -> End:
     """Do what is due until the run ends, or needs an answer that nobody can give now."""
     about = run.request.settings, read_config(run.root), run.root
     capacity = await asyncio.to_thread(capacity_of, *about, is_confined=bool(run.sandbox.name))
-    # Each phase has a branch of its own then, and the project's folder has one at a time.
-    on_branches = get(read_config(run.root), "git.branching_strategy", "none") == "phase"
-    tasks = Tasks(
-        run=run, capacity=capacity, parallel_phases=run.settings.parallel_phases and not on_branches
-    )
+    beside = allows_parallel_phases(run.settings, read_config(run.root))
+    tasks = Tasks(run=run, capacity=capacity, parallel_phases=beside)
     if capacity > 1:
         run.listeners.append(tasks.listen)
     try:
@@ -67,7 +64,7 @@ async def loop(run: Run) -> End:
             await observe(run)
             note_edited_plans(run)
             drop_obsolete(run)
-            tasks.answered.clear()
+            tasks.take_answered()
             items = due(
                 run.state,
                 live=tasks.live,
@@ -94,7 +91,8 @@ class Tasks:
     holds up everything: nothing more is started then; results are applied, unless there was an error. An
     error that is not about the project, such as a journal that belongs to another process by now, ends
     everything at once. *agents* is how many plans may be executed side by side now, as far as budget policies
-    have a say; *is_short*: they let one wait. *answered* is set when something else may be due.
+    have a say; *is_short*: they let one wait. *woken* is set when something else may be due, *is_answered* if
+    that is because of an answer.
     """
 
     run: Run
@@ -107,14 +105,25 @@ class Tasks:
         factory=dict[str, "asyncio.Task[End | None]"], init=False
     )
     unanswered: list[tuple[Work, End]] = attrs.field(factory=list[tuple[Work, End]], init=False)
-    answered: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    woken: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    is_answered: bool = attrs.field(default=False, init=False)
     error: ProjectError | PlanningError | None = attrs.field(default=None, init=False)
     end: End | None = attrs.field(default=None, init=False)
 
     def listen(self, _: State, fact: facts.Record) -> None:
         """Note a fact that was recorded, also while it is asked how many agents there may be."""
-        if fact.kind in map(facts.KIND_OF.get, ANSWERS):
-            self.answered.set()
+        self.is_answered = self.is_answered or fact.kind in map(facts.KIND_OF.get, ANSWERS)
+        # A result whose step asks something lets others be applied.
+        if self.is_answered or fact.kind == facts.KIND_OF[facts.QuestionAsked]:
+            self.woken.set()
+
+    def take_answered(self) -> None:
+        """Take note of answers; call it right before it is decided what is due, so that none is lost."""
+        if self.is_answered:
+            # It is due as before, and the answer may be that nothing is in its way any more.
+            self.unanswered = [one for one in self.unanswered if not isinstance(one[0], ApplyResult)]
+        self.is_answered = False
+        self.woken.clear()
 
     async def start(self, items: Sequence[Work]) -> None:
         """Start those of the *items* that can be done beside what is being done, the most urgent first."""
@@ -139,7 +148,8 @@ class Tasks:
     async def _permitted(self, items: Sequence[Work]) -> Sequence[Work]:
         """Return *items* without the plans that have to wait because of others, maybe of another run."""
         working = sum(isinstance(work, Start) for work in self.works.values())
-        starts = [item for item in items if isinstance(item, Start)]
+        # The step in the project counts, but one that is about to start waits for nobody.
+        starts = [item for item in items if isinstance(item, Start) and not _is_in_project(item)]
         wanted = max(1, working + len(starts))
         # It need not ask for one; when it needs only one again, it says so.
         if max(wanted, self.agents) == 1 and not self.is_short:
@@ -151,7 +161,8 @@ class Tasks:
         self.is_short = bool(late)
         for item in late:
             if str(item.step) not in self.run.state.queued:
-                why, hint = (clip(safe_text(text), MAX_WHY) for text in (cap.reason, cap.hint))
+                about = cap.reason or "a budget policy", cap.hint
+                why, hint = (clip(safe_text(text), MAX_WHY) for text in about)
                 self.run.record(facts.StepQueued(why=why, hint=hint), step=str(item.step))
         return [item for item in items if item not in late]
 
@@ -163,8 +174,11 @@ class Tasks:
 
     def _applies(self, work: Work) -> bool:
         """Whether *work* is a result that is being applied, and waits for nobody's answer."""
-        asked = {record.inquiry.step for record in self.run.state.inquiries.values() if record.open}
-        return isinstance(work, ApplyResult) and work.step not in asked
+        waits = isinstance(work, ApplyResult) and any(
+            record.open and record.inquiry.step == work.step and record.key.startswith(IN_THE_WAY)
+            for record in self.run.state.inquiries.values()
+        )
+        return isinstance(work, ApplyResult) and not waits
 
     def _startable(self, items: Sequence[Work]) -> list[Start]:
         """Return the steps that can start now: plans beside each other, and one other step at a time."""
@@ -193,16 +207,13 @@ class Tasks:
         """Wait until something has ended, or somebody has answered; return how the run ends, if it does."""
         if not (self.live or self.run.turns.leaving):
             return self._end or self.unanswered[0][1]
-        waiting = asyncio.ensure_future(self.answered.wait())
+        waiting = asyncio.ensure_future(self.woken.wait())
         try:
             ends = [*self.live.values(), waiting]
             limit = SHORT.total_seconds() if self.is_short else None
             await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
-        if self.answered.is_set():
-            # It is due as before, and the answer may be that nothing is in its way any more.
-            self.unanswered = [one for one in self.unanswered if not isinstance(one[0], ApplyResult)]
         for step, task in [*self.live.items()]:
             if task.done():
                 del self.live[step]
@@ -243,6 +254,11 @@ class Tasks:
 def _is_in_project(work: Work) -> bool:
     """Whether *work* is a step whose agent works in the project's folder, as all do but those of plans."""
     return isinstance(work, Start) and work.step.kind != EXECUTE
+
+
+def allows_parallel_phases(settings: RunSettings, config: Mapping[str, Any]) -> bool:
+    """Whether phases may be worked on side by side: not if each has a branch, as a folder has only one."""
+    return settings.parallel_phases and get(config, "git.branching_strategy", "none") != "phase"
 
 
 def capacity_of(settings: Settings, config: Mapping[str, Any], root: Path, *, is_confined: bool) -> int:

@@ -41,8 +41,7 @@ class Stopper:
     """What stops one run; *received* is the first signal's number, 0 if there was none.
 
     *mark* is that of the run's processes. *farewell* returns what a second signal prints: what is left, and
-    how to continue. *turns* are those that SIGINT lets the agents finish;
-    it *waits* for them now.
+    how to continue. *turns* are those that agents may finish after SIGINT; *waits*: it waits for them now.
     """
 
     mark: str
@@ -66,8 +65,10 @@ class Stopper:
             self._cancel()
             return
         if not self.waits:
-            about = "stopping when %s finished the current turn; Ctrl-C again stops now"
-            log.warning(about, "1 agent has" if working == 1 else f"{counted(working, 'agent')} have")
+            whose = "1 agent has finished its turn"
+            if working > 1:
+                whose = f"{counted(working, 'agent')} have finished their turns"
+            log.warning("stopping as soon as %s; press Ctrl-C again to stop now", whose)
         self.turns.leaving = self.waits = True
         self.loop.call_later(TURNS_POLL.total_seconds(), self._leave)
 

@@ -128,19 +128,21 @@ class AgentTimeouts(PausableTimeouts):
 
 @attrs.define(eq=False)
 class Turns:
-    """The turns that agents are in; once the run is *leaving*, no other one begins.
+    """The turns that agents are in; once the run is *leaving*, it waits for their ends.
 
-    A turn is what is paid for: from what the model is sent to its answer, and the tools that it uses then. An
-    agent that waits for the core is in none.
+    A turn ends when the agent reports what its model used, and then asks the core for something. The tools
+    that it wants to use by then are not started: its conversation continues with them. An agent that waits
+    for the core is in no turn; one whose answer is *closing*, which is about to be recorded, still is.
     """
 
     leaving: bool = attrs.field(default=False, init=False)
+    closing: int = attrs.field(default=0, init=False)
     _clocks: list[AgentTimeouts] = attrs.field(factory=list[AgentTimeouts], init=False)
 
     @property
     def in_progress(self) -> int:
         """How many agents are in a turn now."""
-        return sum(clock.is_counting for clock in self._clocks)
+        return sum(clock.is_counting for clock in self._clocks) + self.closing
 
     @contextmanager
     def of(self, clock: AgentTimeouts) -> Generator[None]:
@@ -150,6 +152,15 @@ class Turns:
             yield
         finally:
             self._clocks.remove(clock)
+
+    @contextmanager
+    def closes(self) -> Generator[None]:
+        """Count an agent's answer as in progress until it is recorded."""
+        self.closing += 1
+        try:
+            yield
+        finally:
+            self.closing -= 1
 
     async def begin(self) -> None:
         """Return if another turn may begin; else never, because the run is about to be stopped."""

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from gsd_core.errors import PluginRefused
 from gsd_core.files import start_as_text
@@ -24,7 +24,7 @@ from gsd_core.machine.facts import AttemptStarted
 from gsd_core.model.agent import Allow, Ask, Deny, Permission, ToolUse
 from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.counts import some_of
-from gsd_core.model.gap import Evidence, Gap, GapReport
+from gsd_core.model.gap import Evidence, Gap, GapReport, Observation
 from gsd_core.model.ids import padded
 from gsd_core.model.step import FileWrite, Found, StepRequest, StepResult, Verified
 from gsd_core.planning.context import uncovered_decisions
@@ -66,6 +66,7 @@ class InteractiveGate:
     confirm: Callable[[str, str], bool]
     step: str
     limit: timedelta = POLICY_LIMIT
+    _answers: dict[str, bool] = field(factory=dict[str, bool], init=False)
 
     @property
     def mark(self) -> str:
@@ -73,11 +74,14 @@ class InteractiveGate:
         return "interactive"
 
     async def decide(self, use: ToolUse) -> Permission:
-        """Ask the policies, then the user if they say ask."""
+        """Ask the policies, then the user if they say ask: once for each command."""
         verdict = strictest(await self.hooks.fan_out(gsd_permit_tool, self.limit, use))
         if not isinstance(verdict, Ask):
             return verdict
-        return Allow() if self.confirm(shown(use), verdict.reason) else Deny(reason=verdict.reason)
+        command = shown(use)
+        if command not in self._answers:
+            self._answers[command] = self.confirm(command, verdict.reason)
+        return Allow() if self._answers[command] else Deny(reason=verdict.reason)
 
 
 async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
@@ -141,17 +145,19 @@ async def examine(
     *programs* are those in the repository's own settings that git may run.
     """
     git = Git(phase.project, trusted=programs)
-    checks = PlanChecks()
+    checks, seen = PlanChecks(), tuple[Observation, ...]()
     phase = await _with_commits(git, phase)
     if gate:
         checks = await check_plans(gate, phase, limits.check, git)
         phase = evolve(phase, checks=checks.results)
-        phase = evolve(phase, checks=(await ablation(gate, git, phase, limits, checks.took)).checks)
+        without = await ablation(gate, git, phase, limits, checks.took)
+        phase, seen = evolve(phase, checks=without.checks), without.seen
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(git, phase)
     found = await find_gaps(hooks, limits.detector, phase)
+    report = await _with_own_gaps(git, found, phase, requirements, checks)
     return Examination(
-        report=await _with_own_gaps(git, found, phase, requirements, checks),
+        report=evolve(report, observations=(*report.observations, *seen)),
         detected=found,
         refused=dict.fromkeys(refused),
         note=checks.note,
@@ -191,8 +197,8 @@ def judge_check(check: TaskCheck) -> Gap | Evidence:
     """Return what the result of a plan's check says."""
     about, result = f"{check.plan}/{check.task}", check.result
     if result.ok:
-        too = ", but it did before the task too" if result.passed_before else ""
-        too = too or (f", but it does without the work of {check.plan} too" if result.passes_without else "")
+        too = ", as it did before the task" if result.passed_before else ""
+        too = too or (f", and also without the work of {check.plan}" if result.passes_without else "")
         proof = f"`{result.command}` exited with 0{too}"
         return Evidence(about=about, holds=True, proof=_clean_text(proof), by=CHECKS)
     refused = result.exit is None

@@ -232,7 +232,7 @@ def test_ctrl_c_lets_the_agent_finish_its_turn_and_counts_it(project: Project, c
     closed = project.facts("agent.closed")[-1]
     resumed = project.gsd("resume", "--yes")
 
-    assert "stopping when 1 agent has finished the current turn; Ctrl-C again stops now" in ended.err
+    assert "stopping as soon as 1 agent has finished its turn; press Ctrl-C again to stop now" in ended.err
     assert (ended.exit, closed.data["ended"], closed.data["usage"]["turns"]) == (130, "lost", 1)
     assert resumed.exit == 0, resumed.err
     assert list(defects(project)) == []
@@ -243,7 +243,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_turn(project: Project) -> None:
     started = in_a_turn(project, cli=False, seconds=300)
     began = time.monotonic()
     started.signal(signal.SIGINT)
-    assert started.until(lambda: "Ctrl-C again stops now" in started.output)
+    assert started.until(lambda: "press Ctrl-C again to stop now" in started.output)
     waits = started.process.poll() is None
     started.signal(signal.SIGINT)
     ended = started.wait()

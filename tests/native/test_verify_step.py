@@ -505,6 +505,24 @@ def test_the_outputs_of_the_plan_s_checks_may_be_cited() -> None:
     assert not report_of(step, FakeHost(agent=says(cites(command="pytest -q", exit=1), uses=()))).passed
 
 
+def test_a_search_with_a_huge_context_shows_the_lines_of_the_file_only() -> None:
+    search = attrs.evolve(grep("add"), shown=(10**9, 10**9))
+
+    assert report_of(a_step(ADD), FakeHost(agent=says(cites(**BOTH), uses=(search,)))).passed
+
+
+def test_the_quoted_lines_have_no_secret_and_are_cut(tree: Path) -> None:
+    (tree / "long.py").write_text(f"KEY = 'ghp_{'a1B2' * 9}'\n" + "x = 1\n" * 200)
+    read = ToolRecord(tool="Read", target="long.py")
+    [found] = report_of(
+        a_step(ADD), FakeHost(agent=says(cites(file="long.py", first=1, last=200), uses=(read,)))
+    ).evidence
+
+    assert "ghp_a1B2" not in found.proof
+    assert found.proof.endswith("…")
+    assert len(found.proof) < 400
+
+
 @pytest.mark.parametrize(("serves", "again"), [((), True), (("REQ-01",), False)])
 def test_one_piece_of_evidence_for_unrelated_ids_is_sent_back_once(
     serves: tuple[str, ...], again: bool
@@ -516,7 +534,7 @@ def test_one_piece_of_evidence_for_unrelated_ids_is_sent_back_once(
 
     assert report_of(a_step(plan), host).passed
     assert [complaint.partition(":")[0] for complaint, *_ in host.complaints] == ["notes.py"] * again
-    assert all("all that is cited for 01-01:T1, 01-01:T2" in one for one, *_ in host.complaints)
+    assert all("the only evidence for 01-01:T1, 01-01:T2" in one for one, *_ in host.complaints)
 
 
 def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> None:

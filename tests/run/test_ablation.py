@@ -90,11 +90,30 @@ def test_what_a_plan_adds_is_taken_out_and_its_documents_are_work_too(root: Path
     assert passes_without(root, *checks) == [False, False, True]
 
 
-def test_a_file_with_its_own_tests_is_left_alone(root: Path) -> None:
-    write(root, "lib.rs", "pub fn add() {}\n#[cfg(test)]\nmod tests {}\n")
+@pytest.mark.parametrize(
+    ("path", "text", "measured"),
+    [
+        ("lib.rs", "pub fn add() {}\n#[cfg(test)]\nmod tests {}\n", False),
+        ("notes.py", 'def add():\n    """\n    >>> add()\n    """\n', False),
+        ("notes.js", "export const half = (x) => x >>> 1;\n", True),
+    ],
+)
+def test_a_plan_with_a_file_that_has_its_own_tests_is_not_measured(
+    root: Path, path: str, text: str, measured: bool
+) -> None:
+    write(root, path, text)
+    write(root, "README.md", "Usage\n")
     commit(root)
 
-    assert passes_without(root, "grep -q tests lib.rs") == [False]
+    assert passes_without(root, "true") == [measured]
+
+
+def test_a_file_that_the_plan_deleted_is_there_again(root: Path) -> None:
+    (root / "adder.py").unlink()
+    write(root, "sums.py", "def add(a, b):\n    return a + b\n")
+    commit(root)
+
+    assert passes_without(root, "test ! -e adder.py", "test -e README.md || true") == [False, True]
 
 
 def test_the_first_commit_of_a_repository_has_nothing_before_it(tmp_path: Path) -> None:

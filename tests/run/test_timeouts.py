@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsd_core.errors import GsdError, PluginError, Transient
-from gsd_core.run.timeouts import AgentTimeouts, InactivityTimeout, PausableTimeouts, core_at_work
+from gsd_core.run.timeouts import AgentTimeouts, InactivityTimeout, PausableTimeouts, Turns, core_at_work
 
 from .simulated_time import run_simulated
 
@@ -189,3 +189,19 @@ def test_work_of_the_core_counts_for_the_plugin_that_called_it_only() -> None:
             return asyncio.get_running_loop().time()
 
     assert run_simulated(main()) == 105
+
+
+def test_an_agent_is_in_a_turn_until_its_answer_is_recorded_except_while_it_waits_for_the_core() -> None:
+    async def play() -> list[int]:
+        turns, clock = Turns(), AgentTimeouts(idle=timedelta(minutes=1), hard=timedelta(minutes=1))
+        seen: list[int] = []
+        async with clock.running():
+            with turns.of(clock):
+                seen.append(turns.in_progress)
+                with clock.paused():
+                    seen.append(turns.in_progress)
+        with turns.closes():
+            seen.append(turns.in_progress)
+        return [*seen, turns.in_progress]
+
+    assert asyncio.run(play()) == [1, 0, 1, 0]

@@ -96,13 +96,14 @@ class Sources:
         """Return the text of the lines that a correct *citation* names, on one line; empty for a command."""
         if not citation.file:
             return ""
+        root, path = self.tree.resolve(), _real(self.tree, citation.file)
         try:
-            text = read_below(self.tree, citation.file, limit=MAX_BYTES).decode("utf-8", "replace")
-        except OSError:
+            text = read_below(root, path.relative_to(root), limit=MAX_BYTES) if path else b""
+        except (OSError, ValueError):
             return ""  # it was there a moment ago, when the citation was checked
-        cited = text.split("\n")[citation.first - 1 : citation.last]
-        words = " ".join(" ".join(line.split()) for line in cited if line.strip())
-        return redact(safe_text(words[:MAX_QUOTE] + "…" * (len(words) > MAX_QUOTE)), strict=True)
+        cited = text.decode("utf-8", "replace").split("\n")[citation.first - 1 : citation.last]
+        words = " ".join(redact(safe_text("\n".join(cited)), strict=True).split())
+        return words[:MAX_QUOTE] + "…" * (len(words) > MAX_QUOTE)
 
     def _shown(self, use: ToolRecord, path: Path, lines: Sequence[str]) -> Collection[int]:
         """Return the numbers of the file's lines that *use* showed: a range, or what a search finds."""
@@ -115,10 +116,11 @@ class Sources:
         if use.shown is None or not path.is_relative_to(target):
             return ()
         before, after = use.shown
+        found = _matches(use.pattern, lines)
         return {
             near
-            for number in _matches(use.pattern, lines)
-            for near in range(number - before, number + after + 1)
+            for number in found
+            for near in range(max(1, number - before), min(len(lines), number + after) + 1)
         }
 
     def _problem_of_command(self, citation: Citation) -> str:

@@ -47,7 +47,7 @@ CONSTRAINTS_LIMIT = 4000
 MAX_FINDINGS = 20
 
 MAX_COMPLAINTS = 2
-MOST_BY_ONE = 3
+MOST_BY_ONE = 4
 """How many unrelated ids may have the same evidence without being sent back, once."""
 
 NO_VERDICT = "the verifier gave no valid verdict"
@@ -188,7 +188,7 @@ def _constraints(step: StepRequest) -> str:
 def _check_output(check: TaskCheck) -> str:
     result = check.result
     status = "did not finish" if result.exit is None else f"exit {result.exit}"
-    if result.passes_without:
+    if result.passes_without or result.passed_before:
         status += ", and also without the work of this plan: it proves nothing about it"
     output = result.output[-OUTPUT_LIMIT:]
     return f"- {check.plan}, task {check.task}: {result.command}: {status}\n{output}".rstrip()
@@ -228,7 +228,7 @@ def _proves_too_much(required: Sequence[MustHave], value: object) -> Iterator[st
     for evidence, ids in by_evidence.items():
         if evidence and sum(not group.isdisjoint(ids) for group in related) > MOST_BY_ONE:
             yield (
-                f"{' and '.join(sorted(evidence))}: this is all that is cited for {', '.join(ids)}. Cite for "
+                f"{' and '.join(sorted(evidence))}: this is the only evidence for {', '.join(ids)}. Cite for "
                 "each what shows it: the lines of its code, of a test case that fails without it, or a trial"
             )
 
