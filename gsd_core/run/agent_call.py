@@ -305,9 +305,7 @@ async def run_agent(call: AgentCall) -> AgentResult:
     facts = call.run.facts(AgentOpened, AgentClosed, step=call.step, after=base)
     exchanges: Iterator[Any] = (fact.data for fact in facts)
     recorded: list[AgentOpened | AgentClosed] = [one for one in exchanges if one.key == call.key]
-    # The last answer under the call's key, unless the agent was asked again after it.
-    last = recorded[-1] if recorded else None
-    known = structure(last.value, AgentResult) if isinstance(last, AgentClosed) and last.value else None
+    known = _last_answer(recorded)
     told = False
     # Counted in the journal: a judge that complains only so often has to take the same answer again.
     given = sum(isinstance(each, AgentClosed) and bool(each.value) for each in recorded)
@@ -330,6 +328,24 @@ async def run_agent(call: AgentCall) -> AgentResult:
             prompt = f"Your answer cannot be used yet:\n{listed}\nFix this and answer again, in full."
             task = attrs.evolve(task, prompt=prompt, conversation=attrs.evolve(conversation, resume=True))
     raise RejectedAnswer(f"the agent's answer is still invalid: {'; '.join(complaints)}", value)
+
+
+def _last_answer(recorded: Sequence[AgentOpened | AgentClosed]) -> AgentResult | None:
+    """Return the last answer of the conversation that goes on, if it has one.
+
+    If the agent was asked again and gave no answer, it was because of complaints: they are made again.
+    """
+    asked, answer = "", None
+    for one in recorded:
+        match one:
+            case AgentOpened(conversation=conversation):
+                if (now := conversation.id if conversation else "") != asked:
+                    asked, answer = now, None
+            case AgentClosed(value=value) if value:
+                answer = value
+            case _:
+                pass
+    return structure(answer, AgentResult) if answer else None
 
 
 def _recorded_tools(call: AgentCall, conversation: Conversation) -> list[ToolRecord]:

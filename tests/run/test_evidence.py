@@ -132,6 +132,40 @@ def test_what_was_read_before_a_failure_counts_in_the_resumed_conversation(tmp_p
     assert verifier_uses(root) == [(ToolRecord(tool="Read", target="README.md", shown=(1, 2000)),)]
 
 
+def test_complaints_that_got_no_answer_are_made_again_and_nothing_is_asked_twice(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    prompts: list[str] = []
+
+    async def fails_after_complaints(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role != "verifier":
+            return None
+        prompts.append(task.prompt)
+        if len(prompts) == 2:
+            raise Transient("the connection was lost")
+        if len(prompts) == 3:
+            await host.permit(reads(task, "README.md"))
+        # Not read at first.
+        return AgentResult(value=verdicts(asked_first, README))
+
+    asked_first: list[str] = []
+
+    async def remembers(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "verifier" and not asked_first:
+            asked_first.extend(asked(task))
+        return await fails_after_complaints(task, host)
+
+    request = h.request(root, h.Watched(h.one_phase(), remembers), given=h.idea())
+    end = h.do(request)
+    if end.exit:
+        end = h.do(evolve(request, idea=None, resume=True))
+
+    assert end.exit == 0, end
+    first, second, third = prompts
+    assert "Your answer cannot be used yet" not in first
+    assert second.startswith("Your answer cannot be used yet")
+    assert third == second
+
+
 def test_a_command_of_the_verifier_runs_on_what_is_committed(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     replies: list[str] = []
