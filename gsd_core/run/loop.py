@@ -182,7 +182,9 @@ class Tasks:
 
     def _startable(self, items: Sequence[Work]) -> list[Start]:
         """Return the steps that can start now: plans beside each other, and one other step at a time."""
-        if self.run.settings.fail_fast and any(isinstance(item, Escalate) for item in items):
+        # Also while somebody is asked about the failure.
+        works = [*items, *self.works.values()]
+        if self.run.settings.fail_fast and any(isinstance(one, Escalate) for one in works):
             return []
         if any(isinstance(item, Settle) for item in items):
             return []
@@ -192,7 +194,7 @@ class Tasks:
         least = get(self.run.planning.config, "parallelization.min_plans_for_parallel", 1)
         slots = (self.capacity if len(starts) + len(working) >= least else 1) - len(working)
         # Its agent reads the project's folder, in which nothing may change during that.
-        is_busy = any(map(self._applies, (*items, *self.works.values())))
+        is_busy = any(map(self._applies, works))
         is_busy |= bool(self.live) if not self.parallel_phases else any(map(_is_in_project, working))
         others = [] if is_busy or slots < 1 else [item for item in starts if _is_in_project(item)][:1]
         phases = {work.step.phase for work in (*plans.values(), *working)}
