@@ -13,6 +13,8 @@ from gsd_core.testing import FakeAgentHost
 from gsd_plugins.rehearsal.api import ApiRequest, Blocks, Reply, Text, ToolUseBlock
 from tests.claude.harness import Harness, by_turn, says, uses
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_models_text_is_the_results_text(harness: Harness) -> None:
     result, requests = harness.run(by_turn(says("Hello.")), model="sonnet")
