@@ -142,8 +142,8 @@ class RunSettings:
     package caches of the agents; with ``false`` theirs are empty, which is slower, but no agent can change
     them. *phases*: a range such as ``1-3,5,7.1``. *max_parallel*: how many plans are executed side by side,
     each in a work tree of its own; in the project's own folder it is always one. *parallel_phases*: whether
-    they may be of several phases, none of which depends on another. *gap_rounds*: how often a
-    phase may be planned again for the gaps that its verification found. *audit*: whether a milestone is
+    they may be of several phases that do not depend on each other. *gap_rounds*: how often a phase may be
+    planned again for the gaps that its verification found. *audit*: whether a milestone is
     audited when its phases are complete, which costs no tokens. *close_milestone*: whether it is then
     closed: archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before
     it exits. *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such

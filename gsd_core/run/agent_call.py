@@ -331,9 +331,9 @@ async def run_agent(call: AgentCall) -> AgentResult:
 
 
 def _last_answer(recorded: Sequence[AgentOpened | AgentClosed]) -> AgentResult | None:
-    """Return the last answer of the conversation that goes on, if it has one.
+    """Return the last answer in the conversation that was opened last; ``None`` if there is none.
 
-    If the agent was asked again and gave no answer, it was because of complaints: they are made again.
+    If the agent was asked again there without an answer, it was for complaints: they are made again.
     """
     asked, answer = "", None
     for one in recorded:

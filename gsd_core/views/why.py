@@ -103,9 +103,9 @@ class Situation:
     """A project whose last run has *state* and *history*, and whose files are *planning* now.
 
     *holder* is the process that runs in the project, *capacity* how many plans it executes side by side,
-    *parallel_phases* whether they may be of several phases, and
-    *more_slots* the flags for more. *obstacles* are what refuses the next start, each with its hint; *gsd* is
-    how to call gsd for the project, *added* are the kinds of steps that plugins add.
+    *parallel_phases* whether they may be of several phases, and *more_slots* the flags for more. *obstacles*
+    are what refuses the next start, each with its hint; *gsd* is how to call gsd for the project, *added* are
+    the kinds of steps that plugins add.
     """
 
     state: State

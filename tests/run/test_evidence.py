@@ -135,26 +135,22 @@ def test_what_was_read_before_a_failure_counts_in_the_resumed_conversation(tmp_p
 def test_complaints_that_got_no_answer_are_made_again_and_nothing_is_asked_twice(tmp_path: Path) -> None:
     root = h.repository(tmp_path / "project")
     prompts: list[str] = []
+    ids: list[str] = []
 
     async def fails_after_complaints(task: AgentTask, host: AgentHost) -> AgentResult | None:
         if task.role != "verifier":
             return None
         prompts.append(task.prompt)
+        if len(prompts) == 1:
+            ids.extend(asked(task))
         if len(prompts) == 2:
             raise Transient("the connection was lost")
         if len(prompts) == 3:
             await host.permit(reads(task, "README.md"))
-        # Not read at first.
-        return AgentResult(value=verdicts(asked_first, README))
+        # It cites at first what it has not read.
+        return AgentResult(value=verdicts(ids, README))
 
-    asked_first: list[str] = []
-
-    async def remembers(task: AgentTask, host: AgentHost) -> AgentResult | None:
-        if task.role == "verifier" and not asked_first:
-            asked_first.extend(asked(task))
-        return await fails_after_complaints(task, host)
-
-    request = h.request(root, h.Watched(h.one_phase(), remembers), given=h.idea())
+    request = h.request(root, h.Watched(h.one_phase(), fails_after_complaints), given=h.idea())
     end = h.do(request)
     if end.exit:
         end = h.do(evolve(request, idea=None, resume=True))
