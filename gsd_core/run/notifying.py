@@ -139,9 +139,9 @@ class Notifier:
         if _question_key(asked, number) in self._begun:
             return True
         loop = asyncio.get_running_loop()
-        # Never longer than the interval, if the clock is set back meanwhile. In short sleeps, because
-        # a sleeping machine stops the event loop's clock.
-        latest = loop.time() + interval.total_seconds()
+        # Hardly longer than the interval if the clock is set back, but never shorter only because the event
+        # loop's clock is a little faster. In short sleeps, because a sleeping machine stops that clock.
+        latest = loop.time() + (interval + POLL).total_seconds()
         while self.run.now() < due and loop.time() < latest:
             if self._ending.is_set() or self._unanswered(asked) is None:
                 return False
