@@ -98,7 +98,8 @@ class ToolRecord:
     was run, or the address that was fetched. *exit* is the exit code of a command that the core ran itself,
     else ``None``. *pattern* is the regular expression that a search looked for. *shown* are the first and the
     last line that a read asked for, or how many lines a search shows before and after each that it finds;
-    ``None`` if that is not known, or if it shows only names of files.
+    ``None`` if that is not known, or if it shows only names of files. *cases* are test cases that passed in a
+    command that the core ran: the first of them, if there are many.
     """
 
     tool: str
@@ -106,6 +107,7 @@ class ToolRecord:
     exit: int | None = None
     pattern: str = ""
     shown: tuple[int, int] | None = None
+    cases: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

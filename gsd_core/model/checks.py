@@ -6,7 +6,20 @@ from typing import Literal, TypeAlias
 
 import attrs
 
+Outcome: TypeAlias = Literal["passed", "failed", "skipped"]
 ReplacedBecause: TypeAlias = Literal["passes before", "cannot run"]
+
+
+@attrs.frozen(kw_only=True)
+class CaseResult:
+    """How a test case ended that a check has run; *name* is what its runner calls it.
+
+    *passes_without*: it passes without the work of the check's plan too, so it proves nothing about it.
+    """
+
+    name: str
+    outcome: Outcome
+    passes_without: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -17,7 +30,8 @@ class CheckResult:
     tests failed. *unusable* says why the command cannot run, however the task was done: a program is not
     installed, its syntax is wrong, or it was refused. *passed_before*: it passed before the task as well,
     so that it shows only that nothing broke. *passes_without*: it still passes if the work of its plan is
-    taken out again, so that it does not depend on it.
+    taken out again, so that it does not depend on it. *cases* are the test cases that it ran in a clean
+    checkout, if its runner reports them.
     """
 
     command: str
@@ -27,6 +41,7 @@ class CheckResult:
     unusable: str = ""
     passed_before: bool = False
     passes_without: bool = False
+    cases: tuple[CaseResult, ...] = ()
 
     @property
     def ok(self) -> bool:

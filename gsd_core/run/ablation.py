@@ -21,7 +21,7 @@ from gsd_core.files import read_below, remove_below
 from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.history import before, paths_of
-from gsd_core.model.checks import TaskCheck
+from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.gap import Observation
 from gsd_core.planning.model import PhaseView
 from gsd_core.planning.plan_tasks import is_test_file
@@ -57,28 +57,28 @@ async def ablation(
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + min(limits.ablation, max(LEAST_TIME, TIMES * took)).total_seconds()
-    found, left_out = set[tuple[str, str]](), set[str]()
+    found, left_out = dict[tuple[str, str], CheckResult](), set[str]()
     for plan, commits in phase.commits.items():
-        commands = dict.fromkeys(
-            one.result.command
+        results = {
+            one.result.command: one.result
             for one in phase.checks
             if one.plan == plan and one.result.ok and not one.result.passed_before
-        )
-        if not commands or not limits.ablation:
+        }
+        if not results or not limits.ablation:
             continue
         async with checkout_of(git) as clean:
             if clean is None or not await git.call(_take_out, git.command, clean, commits):
                 continue
-            for command in commands:
+            for command, result in results.items():
                 if (left := timedelta(seconds=end - loop.time())) <= timedelta():
                     left_out.add(plan)
-                elif (await clean.run(command, gate, min(limits.check, left))).ok:
-                    found.add((plan, command))
+                    continue
+                limit = min(limits.check, left)
+                without = await clean.run(command, gate, limit, reported=bool(result.cases))
+                found[plan, command] = _compared(result, without)
     return Ablation(
         checks=tuple(
-            attrs.evolve(one, result=attrs.evolve(one.result, passes_without=True))
-            if (one.plan, one.result.command) in found
-            else one
+            attrs.evolve(one, result=found.get((one.plan, one.result.command), one.result))
             for one in phase.checks
         ),
         seen=tuple(
@@ -88,6 +88,13 @@ async def ablation(
             for plan in sorted(left_out)
         ),
     )
+
+
+def _compared(result: CheckResult, without: CheckResult) -> CheckResult:
+    """Return *result*, marked with what passed too when it ran *without* the work of its plan."""
+    passed = {case.name for case in without.cases if case.outcome == "passed"}
+    cases = (attrs.evolve(case, passes_without=case.name in passed) for case in result.cases)
+    return attrs.evolve(result, passes_without=without.ok, cases=tuple(cases))
 
 
 def _take_out(git: Command, clean: Checkout, commits: Sequence[str]) -> bool:

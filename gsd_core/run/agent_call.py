@@ -74,6 +74,8 @@ EVIDENCE_TOOLS: Mapping[str, tuple[str, ...]] = {
 """The tools whose use is recorded, with the arguments that name their target."""
 PARTS_OF_GREP = frozenset({"glob", "type", "head_limit", "offset"})
 """With one of these, a search shows only some of what its pattern matches."""
+MAX_CASES = 200
+"""Test cases of a command that are recorded."""
 LINES_OF_READ = 2000
 """How many lines Claude Code's tool Read shows unless it is told a number."""
 MAX_ACTIVITY_LENGTH = 400
@@ -293,7 +295,8 @@ _in_function_of: ContextVar[AgentCall | None] = ContextVar("in_function_of", def
 def record_command(result: CheckResult) -> None:
     """Record a command that the core ran in the conversation of the agent that asked for it, if any."""
     if call := _in_function_of.get():
-        call.record_use(ToolRecord(tool="run_command", target=result.command, exit=result.exit))
+        passed = tuple(case.name for case in result.cases if case.outcome == "passed")[:MAX_CASES]
+        call.record_use(ToolRecord(tool="run_command", target=result.command, exit=result.exit, cases=passed))
 
 
 async def run_agent(call: AgentCall) -> AgentResult:

@@ -12,9 +12,11 @@ import asyncio
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -38,19 +40,24 @@ from .temporary import make_folder, remove_folder, sweep_folders
 class Checkout:
     """A checkout of *commit*; *tree* is the folder in it that stands for the project's folder *project*.
 
-    *places* are where links in it lead to, and have to be seen in a sandbox.
+    *outer* is the private folder around it. *places* are where links in it lead to, and have to be seen in a
+    sandbox.
     """
 
     commit: str
+    outer: Path
     tree: Path
     project: Path
     places: tuple[Place, ...] = ()
 
-    async def run(self, command: str, gate: CommandGate, limit: timedelta) -> CheckResult:
+    async def run(
+        self, command: str, gate: CommandGate, limit: timedelta, *, reported: bool | None = None
+    ) -> CheckResult:
         """Run *command* here.
 
         The project's absolute path in the command means the checkout, and the other way round in the
-        output. The *gate* decides about the command as it would run in the project.
+        output. The *gate* decides about the command as it would run in the project. *reported*: whether test
+        runners report their cases; ``None``: they do, but a command that fails so runs once more without.
         """
         here = _replaced(command, self.project, self.tree)
 
@@ -59,7 +66,15 @@ class Checkout:
             same = {**use.input, "command": _replaced(here, self.tree, self.project)}
             return attrs.evolve(use, tree=self.project, input=same)
 
-        result = await check(gate, here, self.tree, limit, places=self.places, judged_as=in_project)
+        run = partial(check, gate, here, self.tree, limit, places=self.places, judged_as=in_project)
+        if reported is False:
+            result = await run()
+        else:
+            result = await run(reports=Path(tempfile.mkdtemp(dir=self.outer)))
+            # A runner may not know the reporter's options, and a script may expect another output.
+            if reported is None and not result.ok and result.exit is not None:
+                plain = await run()
+                result = plain if plain.ok else attrs.evolve(plain, cases=result.cases)
         return attrs.evolve(result, command=command, output=_replaced(result.output, self.tree, self.project))
 
 
@@ -87,7 +102,7 @@ async def checkout_of(git: Git, commit: str | None = None) -> AsyncGenerator[Che
     folder = make_folder(git.root)
     try:
         tree, places = await git.call(_fill, command, folder, commit)
-        yield Checkout(commit=commit, tree=tree, project=git.root, places=places)
+        yield Checkout(commit=commit, outer=folder, tree=tree, project=git.root, places=places)
     finally:
         await asyncio.shield(asyncio.to_thread(remove_folder, folder))
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from gsd_core.sanitize import one_line, redact, sanitize
 
 from .check_output import does_nothing, flaw_in, scripts_in
 from .sandbox import Confinement, Sandbox
+from .test_cases import REPORTERS, read_cases, variables
 
 OUTPUT_LIMIT = 4000
 """Characters of a command's output that are kept: the last ones, where errors are reported."""
@@ -74,10 +76,12 @@ async def check(
     *,
     places: Sequence[Place] = (),
     judged_as: Callable[[ToolUse], ToolUse] = lambda use: use,
+    reports: Path | None = None,
 ) -> CheckResult:
     """Run *command* in *tree* if the gate allows it; if refused or too slow, the result has no exit code.
 
-    *judged_as* returns the use of a tool that the gate decides about instead.
+    *judged_as* returns the use of a tool that the gate decides about instead. *reports* is an empty folder
+    where test runners report their cases.
 
     In a sandbox, it sees *places* in addition to the tree. The command ends when its shell does: what it left
     running is ended, and does not count as output. It has no terminal, and its standard input is empty.
@@ -99,12 +103,24 @@ async def check(
         return CheckResult(command=command, exit=None, unusable="bash, which runs checks, is not installed")
     # The policies and all that judges a check read it as bash does, so another shell must not run it.
     shell = (str(bash), "--noprofile", "--norc", "-c", command)
+    given, began = environment(gate.mark), time.time()
+    if reports:
+        given |= variables(reports)
+        places = (
+            *places,
+            Place(path=REPORTERS, source=REPORTERS),
+            Place(path=reports, source=reports, writable=True),
+        )
     try:
         async with gate.sandbox.around(tree, places=places, new_home=True) as inside:
-            ran = await run_inside(inside, shell, environment(gate.mark), limit)
+            ran = await run_inside(inside, shell, given, limit)
     except OSError as exc:
         ran = Ran(problems=(f"could not be started: {exc}",))
-    return await asyncio.to_thread(_result, command, tree, ran)
+    result = await asyncio.to_thread(_result, command, tree, ran)
+    if reports:
+        cases = await asyncio.to_thread(read_cases, reports, tree, ran.output, began)
+        result = attrs.evolve(result, cases=cases)
+    return result
 
 
 @attrs.frozen(kw_only=True)

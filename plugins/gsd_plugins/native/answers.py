@@ -188,13 +188,17 @@ class ReportAnswer:
 
 @attrs.frozen(kw_only=True)
 class Citation:
-    """Where a verdict can be looked up: lines *first* to *last* of a file, or a command and its exit code."""
+    """Where a verdict can be looked up: lines *first* to *last* of a file, or a command and its exit code.
+
+    *case* is the test case of the command that shows it, if it runs any.
+    """
 
     file: str = ""
     first: int = 0
     last: int = 0
     command: str = ""
     exit: int = 0
+    case: str = ""
 
 
 @attrs.frozen(kw_only=True)

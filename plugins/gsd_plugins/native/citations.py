@@ -9,11 +9,14 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from gsd_core import History, TaskCheck, ToolRecord, protected_part, read_below, redact, safe_text
+from gsd_core.model.counts import some_of
 
 from .answers import Citation
 from .plan_checks import is_trivial_check
 
 MAX_BYTES = 5_000_000
+MAX_NAMES = 20
+"""Test cases that a complaint lists."""
 MAX_QUOTE = 300
 """How many characters of the cited lines are kept."""
 
@@ -44,7 +47,10 @@ class Sources:
         return problems
 
     def _passes_anyway(self, citation: Citation) -> bool:
-        """Whether the command is only known as a check that passed before its task, or passes without it."""
+        """Whether what is cited is known to pass without the work too, or to have passed before it."""
+        if citation.case:
+            named = [one for check in self.checks for one in check.result.cases if _is(citation, one.name)]
+            return bool(named) and all(one.passes_without for one in named)
         checks = [one.result for one in self.checks if one.result.command.strip() == citation.command.strip()]
         return bool(checks) and all(one.passed_before or one.passes_without for one in checks)
 
@@ -134,15 +140,33 @@ class Sources:
         if others := sorted({str(code) for code in exits if code != citation.exit}):
             ended = " or ".join("without an exit code" if code == "None" else code for code in others)
             return f"`{command}` did not exit with {citation.exit} but with {ended}"
-        return ""
+        return self._problem_of_case(citation, command)
+
+    def _problem_of_case(self, citation: Citation, command: str) -> str:
+        """Return why a command that ran test cases proves nothing: it proves what one of them shows."""
+        passed = [name for use in self.uses if use.target.strip() == command for name in use.cases]
+        for check in self.checks:
+            if check.result.command.strip() == command:
+                passed += [case.name for case in check.result.cases if case.outcome == "passed"]
+        names = list(dict.fromkeys(passed))
+        if not names or any(_is(citation, name) for name in names):
+            return ""
+        what = f"no test case {citation.case!r} passed" if citation.case else "it runs test cases"
+        return f"`{command}`: {what}: cite the `case` that shows it, one of {some_of(names, MAX_NAMES)}"
 
 
 def describe(citation: Citation) -> str:
     """Return a citation as text for people: ``src/notes.py:3-9`` or ```pytest -q` (exit 0)``."""
     if citation.command:
-        return f"`{citation.command}` (exit {citation.exit})"
+        return f"`{citation.command}` (exit {citation.exit})" + f", {citation.case}" * bool(citation.case)
     lines = str(citation.first)
     return f"{citation.file}:{lines if citation.last == citation.first else f'{lines}-{citation.last}'}"
+
+
+def _is(citation: Citation, name: str) -> bool:
+    """Whether the test case with that *name* is cited, perhaps without its file, package or class."""
+    case = citation.case.strip()
+    return name == case or (bool(case) and re.search(rf"(?:::|\.|/| > ){re.escape(case)}$", name) is not None)
 
 
 def _real(tree: Path, name: str) -> Path | None:

@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from gsd_core import StepHost
+from gsd_core.model.counts import some_of
 
 from .answers import RunCommand, handler
 
 OUTPUT_LIMIT = 1500
 """Characters of a command's output that the agent sees, from its end."""
-
+CASES_LISTED = 40
+"""Test cases of a command that the agent sees."""
 MAX_COMMANDS = 30
 """Commands that an agent may run in one step."""
 
@@ -27,6 +29,8 @@ def command_runner(host: StepHost) -> Callable[[Mapping[str, Any]], Awaitable[st
         left -= 1
         ran = await host.run_command(call.command)
         status = "It did not run to its end." if ran.exit is None else f"exit {ran.exit}"
-        return f"{status}\n{ran.output[-OUTPUT_LIMIT:]}".rstrip()
+        passed = [case.name for case in ran.cases if case.outcome == "passed"]
+        cases = f"\ntest cases that passed: {some_of(passed, CASES_LISTED)}" if passed else ""
+        return f"{status}{cases}\n{ran.output[-OUTPUT_LIMIT:]}".rstrip()
 
     return handler(RunCommand, run_command)

@@ -29,6 +29,7 @@ from gsd_core import (
     Verified,
     padded,
 )
+from gsd_core.model.counts import some_of
 from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
@@ -38,7 +39,7 @@ from .citations import Sources, describe
 from .models import task_for
 from .paths import executed_plans, phase_file, phase_of
 from .prompt_context import bullets, codebase_section, fence, join, section, system_prompt
-from .run_command import OUTPUT_LIMIT, command_runner
+from .run_command import CASES_LISTED, OUTPUT_LIMIT, command_runner
 from .skills import agent_skills_section
 from .unfinished import with_unfinished
 
@@ -190,8 +191,17 @@ def _check_output(check: TaskCheck) -> str:
     status = "did not finish" if result.exit is None else f"exit {result.exit}"
     if result.passes_without or result.passed_before:
         status += ", and also without the work of this plan: it proves nothing about it"
-    output = result.output[-OUTPUT_LIMIT:]
-    return f"- {check.plan}, task {check.task}: {result.command}: {status}\n{output}".rstrip()
+    passed = [case for case in result.cases if case.outcome == "passed"]
+    own = [case.name for case in passed if not case.passes_without]
+    other = [case.name for case in passed if case.passes_without]
+    cases = [f"test cases: {some_of(own, CASES_LISTED)}"] if own else []
+    if other:
+        cases.append(
+            f"these pass without this plan's work too, and prove nothing: {some_of(other, CASES_LISTED)}"
+        )
+    output = result.output[-OUTPUT_LIMIT:] if not (passed and result.ok) else ""
+    head = f"- {check.plan}, task {check.task}: {result.command}: {status}"
+    return "\n".join([head, *cases, output]).rstrip()
 
 
 def _problems(required: Sequence[MustHave], value: object, sources: Sources) -> Iterator[str]:

@@ -301,7 +301,8 @@ class Replies:
             reads = [_use("Read", file_path=transcript.in_tree(path)) for path in unread]
             return [*reads, *([_use(tool, command=command)] if is_untried else [])]
         read = [path for path in files if any(use.result for use in transcript.uses_for(path))]
-        ran = [command for command, use in tried.items() if is_success(use.result or "")]
+        replies = {command: use.result or "" for command, use in tried.items()}
+        ran = [(command, reply) for command, reply in replies.items() if is_success(reply)]
         if tool and not read and not ran and LAST_RESORT not in tried:
             return [_use(tool, command=LAST_RESORT)]
         answer = self.scenario.verdicts(asked, phase, read=read, ran=ran)

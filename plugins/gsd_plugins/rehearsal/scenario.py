@@ -237,22 +237,30 @@ class Scenario:
         }
 
     def verdicts(
-        self, asked: Iterable[str], phase: str, *, read: Iterable[str] = (), ran: Iterable[str] = ()
+        self,
+        asked: Iterable[str],
+        phase: str,
+        *,
+        read: Iterable[str] = (),
+        ran: Iterable[tuple[str, str]] = (),
     ) -> Json:
         """Return the answer to ``verify`` for the must-haves with these ids: each of them holds.
 
         It cites the first line of a file of the plan that was *read*, and the command of the plan's first
-        task if it *ran* and succeeded.
+        task if it *ran* and succeeded, with the first test case in the tool's reply: *ran* has pairs of them.
         """
         files, commands = tuple(read), tuple(ran)
         return {"verdicts": [self._verdict(name, phase, files, commands) for name in asked], "findings": []}
 
-    def _verdict(self, name: str, phase: str, read: tuple[str, ...], ran: tuple[str, ...]) -> Json:
+    def _verdict(self, name: str, phase: str, read: tuple[str, ...], ran: Iterable[tuple[str, str]]) -> Json:
         plan = self._plan_for(name, phase)
         task, own = self.tasks(plan)[0], self.evidence_of(plan)
         shown = (own,) if own in read else read[:1]
         cited: list[Json] = [{"file": path, "first": 1, "last": 1} for path in shown]
-        cited += [{"command": command, "exit": 0} for command in ran if command == task.check or not cited]
+        for command, reply in ran:
+            if command == task.check or not cited:
+                case = _TEST_CASE.search(reply)
+                cited.append({"command": command, "exit": 0, "case": case[1] if case else ""})
         return {
             "id": name,
             "status": "holds",
@@ -372,6 +380,9 @@ def deferred_in(said: str) -> frozenset[int]:
 def listed_files(about: str) -> list[str]:
     """Return the files that a reviewer's prompt lists, each as a JSON string in a list's item."""
     return [json.loads(name) for name in re.findall(r'^- ("(?:[^"\\\n]|\\.)*")$', about, re.MULTILINE)]
+
+
+_TEST_CASE = re.compile(r"^test cases that passed: ([^,\n]+)", re.MULTILINE)
 
 
 def is_success(reply: str) -> bool:
