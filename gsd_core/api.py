@@ -39,8 +39,8 @@ from .model.agent import (
     ToolRecord,
     ToolUse,
 )
-from .model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
-from .model.counts import counted, dollars_text
+from .model.checks import CaseResult, CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
+from .model.counts import counted, dollars_text, some_of
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
@@ -136,6 +136,7 @@ __all__ = [
     "Asked",
     "BadArtifact",
     "Cap",
+    "CaseResult",
     "Change",
     "CheckResult",
     "CommandOptions",
@@ -272,6 +273,7 @@ __all__ = [
     "settings_of",
     "signal_process",
     "slug",
+    "some_of",
     "start_time",
     "state_folder",
     "why_no_work_tree",

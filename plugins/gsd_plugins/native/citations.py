@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
-from gsd_core import History, TaskCheck, ToolRecord, protected_part, read_below, redact, safe_text
-from gsd_core.model.counts import some_of
+from gsd_core import History, TaskCheck, ToolRecord, protected_part, read_below, redact, safe_text, some_of
 
 from .answers import Citation
 from .plan_checks import is_trivial_check

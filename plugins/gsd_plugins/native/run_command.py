@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from gsd_core import StepHost
-from gsd_core.model.counts import some_of
+from gsd_core import StepHost, some_of
 
 from .answers import RunCommand, handler
 

@@ -28,8 +28,8 @@ from gsd_core import (
     TaskCheck,
     Verified,
     padded,
+    some_of,
 )
-from gsd_core.model.counts import some_of
 from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 

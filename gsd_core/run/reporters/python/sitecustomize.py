@@ -52,13 +52,16 @@ def _writing(method: Any, outcome: str) -> Any:
     return add
 
 
-if os.environ.get("GSD_CASES"):
+def _start() -> None:
     sys.meta_path.insert(0, _Finder())
-sys.path[:] = [entry for entry in sys.path if entry != HERE]
-del sys.modules[__name__]
-if hidden := find_spec(__name__):
-    sys.modules[__name__] = module_from_spec(hidden)
-    if hidden.loader:
-        hidden.loader.exec_module(sys.modules[__name__])
-else:
-    sys.modules[__name__] = ModuleType(__name__)
+    sys.path[:] = [entry for entry in sys.path if entry != HERE]
+    itself = sys.modules.pop(__name__)
+    hidden = find_spec(__name__)
+    if hidden and hidden.loader:
+        itself = sys.modules[__name__] = module_from_spec(hidden)
+        hidden.loader.exec_module(itself)
+    sys.modules[__name__] = itself
+
+
+if __name__ == "sitecustomize" and os.environ.get("GSD_CASES"):
+    _start()
