@@ -44,6 +44,7 @@ from .model.counts import counted, dollars_text, some_of
 from .model.event import EVENT_NAMES, Event, EventName
 from .model.gap import BadArtifact, Evidence, Gap, GapReport, GapStatus, HumanCheck, Observation, Severity
 from .model.ids import StepId, normal_phase, padded, phase_order, slug
+from .model.mutant import Mutant, SourceFile, Unnoticed
 from .model.notice import Delivery, Notice
 from .model.panel import Panel
 from .model.question import Answer, Asked, Inquiry, Option, Question, parse_typed_answer, refusal
@@ -176,6 +177,7 @@ __all__ = [
     "ListPlans",
     "MapRequirement",
     "MustHaves",
+    "Mutant",
     "NotFound",
     "Notice",
     "Observation",
@@ -214,6 +216,7 @@ __all__ = [
     "SessionState",
     "SetPosition",
     "Severity",
+    "SourceFile",
     "Spend",
     "Statement",
     "StepError",
@@ -235,6 +238,7 @@ __all__ = [
     "Transient",
     "Truth",
     "Unit",
+    "Unnoticed",
     "Usage",
     "UserError",
     "Verdict",

@@ -18,6 +18,7 @@ from .hook_markers import PROJECT, Mark, hookimpl, hookspec, implements
 from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .model.event import Event
 from .model.gap import Gap, GapReport
+from .model.mutant import Mutant, SourceFile
 from .model.notice import Delivery, Notice
 from .model.panel import Panel
 from .model.question import Answer, Inquiry
@@ -323,6 +324,41 @@ async def gsd_session_host() -> SessionHost | None:
 
 
 @hookspec(mode="fan_out")
+async def gsd_find_mutants(source: SourceFile) -> Sequence[Mutant] | None:
+    """Return small faults of a file, to see whether a test notices them.
+
+    When: before each verify step and by ``gsd gaps``, for each file that a plan's commits changed and that is
+    no test. Each fault costs a run of the plan's checks, so only some are tried.
+    Return: faults in the order of the text; nothing, or ``None``, for a file that you do not know.
+    Calling: at most 10 minutes for each plugin (setting ``limits.detector``).
+    Failure: the faults of this plugin are left out.
+    Since: 0.1.
+
+    The file has to stay valid: a test that fails because its program cannot be read shows nothing.
+
+    Example::
+
+        @implements(gsd_find_mutants)
+        async def each_limit(source: SourceFile) -> Sequence[Mutant]:
+            if not source.path.endswith(".ini"):
+                return []
+            return [
+                Mutant(
+                    kind="value",
+                    name=found[0],
+                    first=(line := source.text.count("\\n", 0, found.start()) + 1),
+                    last=line,
+                    start=found.start(),
+                    end=found.end(),
+                    text=str(int(found[0]) + 1),
+                )
+                for found in re.finditer(r"(?<== )\\d+$", source.text, re.MULTILINE)
+            ]
+    """
+    return ()
+
+
+@hookspec(mode="fan_out")
 async def gsd_find_gaps(phase: PhaseView) -> Sequence[Gap] | GapReport | None:
     """Report the phase's promises that the current tree does not meet.
 
@@ -558,6 +594,7 @@ __all__ = [
     "gsd_doctor",
     "gsd_execute_step",
     "gsd_find_gaps",
+    "gsd_find_mutants",
     "gsd_lifespan",
     "gsd_links",
     "gsd_notify",

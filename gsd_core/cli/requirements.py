@@ -16,7 +16,18 @@ from .output import json_flag, print_json, print_line, print_table, styled
 if TYPE_CHECKING:
     from gsd_core.planning.traceability import Trace
 
-COLUMNS = ("requirement", "text", "statements", "phase", "plans", "commits", "checks", "evidence", "status")
+COLUMNS = (
+    "requirement",
+    "text",
+    "statements",
+    "phase",
+    "plans",
+    "commits",
+    "checks",
+    "cases",
+    "evidence",
+    "status",
+)
 STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Error": "red", "Pending": "dim"}
 REQUIREMENTS = ".planning/REQUIREMENTS.md"
 MILESTONES = ".planning/milestones"
@@ -28,6 +39,7 @@ MAX_REASON = 300
 def command(ctx: click.Context, as_json: bool) -> None:
     """Trace the requirements: statements of the idea, phase, plans, commits, checks and evidence.
 
+    Of the test cases, those count that fail without the work of their plan; --json says without what.
     Everything is read from the planning files and the history, so no run is needed. The status is
     Complete if a verification has evidence for the requirement, Blocked if something that it needs
     does not hold, and Error if the chain is broken: the requirement is in no phase or plan, no truth
@@ -63,6 +75,7 @@ def _why_none(root: Path) -> str:
 
 def _cells(row: Trace) -> tuple[str, ...]:
     passed = sum(check.result is not None and check.result.status == "holds" for check in row.checks)
+    cases = {case.name: case for check in row.checks for case in check.cases}.values()
     holding = sum(one.status == "holds" for one in row.evidence)
     return (
         row.requirement.id,
@@ -72,6 +85,7 @@ def _cells(row: Trace) -> tuple[str, ...]:
         ", ".join(row.plans),
         ", ".join(commit[:7] for commit in row.commits),
         f"{passed}/{len(row.checks)}" if row.checks else "",
+        f"{sum(case.is_proof for case in cases)}/{len(cases)}" if cases else "",
         f"{holding}/{len(row.evidence)}" if row.evidence else "",
         row.status,
     )

@@ -191,6 +191,15 @@ def paths_of(git: Command, commits: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted({path for path in out.split("\0") if path}))
 
 
+def changed_lines(git: Command, base: str, commit: str, path: str) -> frozenset[int]:
+    """Return which lines of a file in *commit* are not as in *base*; all, without a base."""
+    against = [base, commit] if base else ["--root", commit]
+    out = git("diff-tree", "-p", "--unified=0", "--no-renames", "--relative", *against, "--", path)
+    hunks = re.findall(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", out, re.MULTILINE)
+    starts = ((int(first), int(count or 1)) for first, count in hunks)
+    return frozenset(line for first, count in starts for line in range(first, first + count))
+
+
 @attrs.frozen(kw_only=True)
 class Content:
     """What a commit did: when it was made, in UTC, and the paths that it changed, below the project's root.

@@ -14,12 +14,15 @@ ReplacedBecause: TypeAlias = Literal["passes before", "cannot run"]
 class CaseResult:
     """How a test case ended that a check has run; *name* is what its runner calls it.
 
-    *passes_without*: it passes without the work of the check's plan too, so it proves nothing about it.
+    *passes_without*: it passes without the work of the check's plan too, so it proves nothing about it;
+    ``None`` if that was not measured.
+    *needs* are functions without which it fails (``src/cart.py: total``), as far as there was time to try.
     """
 
     name: str
     outcome: Outcome
-    passes_without: bool = False
+    passes_without: bool | None = None
+    needs: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -14,6 +14,7 @@ import attrs
 
 from gsd_core.model.checks import TaskCheck
 from gsd_core.model.gap import Gap, HumanCheck
+from gsd_core.model.mutant import Unnoticed
 
 VerdictStatus: TypeAlias = Literal["passed", "gaps_found", "human_needed", "unknown"]
 TaskType: TypeAlias = Literal[
@@ -203,13 +204,14 @@ class History:
 class PhaseView:
     """A phase as its detectors see it.
 
-    *project* is the root of the tree to examine (perhaps a workspace), *directory* the phase's folder in
-    it. *listed* are the ids of the plans that ROADMAP.md names, *plans* the plans that exist on disk.
-    *context* and *research* are the texts of the files, empty if they do not exist. *checks* are the
-    current results of the commands of all executed plans (only in verify; the core runs them). *ticked*
-    is the phase's checkbox in ROADMAP.md. *history* is ``None`` if the project is not in a repository.
-    *commits* are the full ids of the commits of executed plans, by plan, *changed* the paths that these
-    commits changed (both for detectors, in verify, and in steps of plugins' own kinds).
+    *project* is the root of the tree to examine (perhaps a workspace), *directory* the phase's folder in it.
+    *listed* are the ids of the plans that ROADMAP.md names, *plans* the plans that exist on disk. *context*
+    and *research* are the texts of the files, empty if they do not exist. *checks* are the current results of
+    the commands of all executed plans (only in verify; the core runs them). *ticked* is the phase's checkbox
+    in ROADMAP.md. *history* is ``None`` if the project is not in a repository. *commits* are the full ids of
+    the commits of executed plans, by plan, *changed* the paths that these commits changed (both for
+    detectors, in verify, and in steps of plugins' own kinds). *unnoticed* are faults in these files that none
+    of the checks notices (only in verify, as far as there was time).
     """
 
     number: str
@@ -231,6 +233,7 @@ class PhaseView:
     history: History | None = None
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     changed: tuple[str, ...] = ()
+    unnoticed: tuple[Unnoticed, ...] = ()
 
     @property
     def changed_files(self) -> tuple[str, ...]:

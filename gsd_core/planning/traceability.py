@@ -18,12 +18,29 @@ from .must_haves import UNMET, MustHaveResults, MustHaveStatus, plans_for, truth
 
 
 @attrs.frozen(kw_only=True)
+class RecordedCase:
+    """A test case that a check ran; *fails_without* says without what it fails, or that it does not."""
+
+    name: str
+    fails_without: str
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether it is known to fail without the work."""
+        return not self.fails_without.startswith(("nothing", "not measured"))
+
+
+@attrs.frozen(kw_only=True)
 class RecordedResult:
-    """What a verification says about the must-have *about*: its status and the proof, or the reason."""
+    """What a verification says about the must-have *about*: its status and the proof, or the reason.
+
+    *cases* are the test cases, if it is about the check of a task.
+    """
 
     about: str
     status: MustHaveStatus
     proof: str = ""
+    cases: tuple[RecordedCase, ...] = ()
 
 
 ASSUMED = "assumed, nobody looked"
@@ -40,6 +57,10 @@ class TracedCheck:
     id: str
     command: str
     result: RecordedResult | None = None
+
+    @property
+    def cases(self) -> tuple[RecordedCase, ...]:
+        return self.result.cases if self.result else ()
 
 
 @attrs.frozen(kw_only=True)
@@ -195,6 +216,10 @@ def parse_results(text: str) -> dict[str, RecordedResult]:
         elif columns is None:
             # Only the first row is the head: a cell below it may contain any word.
             columns = {name.lower(): at for at, name in enumerate(row)}
+        elif "test case" in columns and (check := found.get(row[0])) and len(row) > columns["test case"] + 1:
+            at = columns["test case"]
+            case = RecordedCase(name=row[at].strip("`"), fails_without=row[at + 1])
+            found[row[0]] = attrs.evolve(check, cases=(*check.cases, case))
         elif columns.get("status", len(row)) < len(row) and set(row[0]) - set("-: "):
             at = next((columns[n] for n in ("evidence", "details", "blocking issue") if n in columns), -1)
             ids, label = _ID_SEPARATOR.split(row[0].strip("*` ")), row[columns["status"]].lower()

@@ -19,6 +19,7 @@ from typing import Any, get_args
 import attrs
 
 from gsd_core.errors import PlanningError
+from gsd_core.model.checks import CaseResult
 from gsd_core.model.gap import BadArtifact, Gap, GapReport, GapStatus, HumanCheck
 from gsd_core.model.ids import padded
 
@@ -136,6 +137,7 @@ def _read_human_check(item: dict[str, Value]) -> HumanCheck | None:
 # Writing
 
 MAX_LISTED = 50
+MAX_CASES = 300
 """How many gaps of each kind the frontmatter compares with the verification before."""
 
 _TRUTH_LABELS: dict[MustHaveStatus, str] = {
@@ -348,6 +350,24 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
             for check in phase.checks
         ]
         yield "### Checks\n\n" + _table(("Check", "Command", "Status", "Evidence"), rows)
+    cases = [
+        (f"{check.plan}/{check.task}", case.name, _fails_without(check.plan, case))
+        for check in phase.checks
+        for case in check.result.cases
+        if case.outcome == "passed"
+    ]
+    if cases:
+        more = f"\n\n{len(cases) - MAX_CASES} more are not listed." if len(cases) > MAX_CASES else ""
+        listed = _table(("Check", "Test Case", "Fails Without"), cases[:MAX_CASES])
+        yield f"### Test Cases\n\n{listed}{more}"
+
+
+def _fails_without(plan: str, case: CaseResult) -> str:
+    if case.passes_without is None:
+        return "not measured"
+    if case.passes_without:
+        return f"nothing: it passes without the work of {plan} too"
+    return ", ".join(case.needs) or f"the work of {plan}"
 
 
 def _coverage_tables(

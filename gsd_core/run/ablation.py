@@ -2,6 +2,9 @@
 
 In a throwaway checkout of HEAD, the files of one plan are as they were before the plan, its tests stay, and
 the plan's checks run again. SWE-bench calls it FAIL_TO_PASS (arXiv 2310.06770); here each plan is measured.
+Then plugins name small faults of these files (:func:`gsd_core.hookspecs.gsd_find_mutants`): functions that
+fail, changed values and conditions. Each is tried by itself, as long as there is time, so that it is known
+which test cases need which function, and which faults no test notices.
 
 A plan is not measured if a file of it has tests of its own (with the work, the tests would go), or cannot be
 read: what is left of the work could be what the check needs. The project's folder is not touched.
@@ -10,21 +13,26 @@ read: what is left of the work could be what the check needs. The project's fold
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import attrs
 
-from gsd_core.files import read_below, remove_below
+from gsd_core.files import read_below, remove_below, write_below
 from gsd_core.git import Git
 from gsd_core.git.command import Command
-from gsd_core.git.history import before, paths_of
+from gsd_core.git.history import before, changed_lines, paths_of
+from gsd_core.hookspecs import gsd_find_mutants
 from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.gap import Observation
-from gsd_core.planning.model import PhaseView
+from gsd_core.model.mutant import SourceFile, Unnoticed
+from gsd_core.planning.model import PhaseView, Plan, Requirement
 from gsd_core.planning.plan_tasks import is_test_file
+from gsd_core.plugins.calling import Hooks
 from gsd_core.settings import LimitSettings
 
 from .checkout import Checkout, checkout_of
@@ -35,59 +43,218 @@ OWN_TESTS = re.compile(rb"#\[(?:test|cfg\(test\))\]|import\.meta\.vitest|^\s*>>>
 LEAST_TIME = timedelta(seconds=30)
 TIMES = 3
 """The most time for all plans of a phase, as a multiple of what their checks took."""
+MAX_MUTANTS = 30
+"""Faults that are tried for a plan."""
 
 
 @attrs.frozen(kw_only=True)
 class Ablation:
     """The *checks* of a phase, marked if they pass without the work of their plan.
 
-    *seen* says which plans were not measured, because no time was left.
+    *seen* says which plans were not measured, because no time was left. *unnoticed* are faults that all
+    checks of their plan pass with.
     """
 
     checks: tuple[TaskCheck, ...]
     seen: tuple[Observation, ...] = ()
+    unnoticed: tuple[Unnoticed, ...] = ()
 
 
 async def ablation(
-    gate: CommandGate, git: Git, phase: PhaseView, limits: LimitSettings, took: timedelta
+    gate: CommandGate,
+    git: Git,
+    hooks: Hooks,
+    phase: PhaseView,
+    requirements: Sequence[Requirement],
+    limits: LimitSettings,
+    took: timedelta,
 ) -> Ablation:
     """Run the checks of the phase's plans that have passed again, each without the work of its plan.
 
-    *took* is how long they took before.
+    *took* is how long they took before. Faults are tried for at most as long again.
     """
-    loop = asyncio.get_running_loop()
-    end = loop.time() + min(limits.ablation, max(LEAST_TIME, TIMES * took)).total_seconds()
-    found, left_out = dict[tuple[str, str], CheckResult](), set[str]()
-    for plan, commits in phase.commits.items():
-        results = {
-            one.result.command: one.result
-            for one in phase.checks
-            if one.plan == plan and one.result.ok and not one.result.passed_before
-        }
-        if not results or not limits.ablation:
-            continue
-        async with checkout_of(git) as clean:
-            if clean is None or not await git.call(_take_out, git.command, clean, commits):
-                continue
-            for command, result in results.items():
-                if (left := timedelta(seconds=end - loop.time())) <= timedelta():
-                    left_out.add(plan)
-                    continue
-                limit = min(limits.check, left)
-                without = await clean.run(command, gate, limit, reported=bool(result.cases))
-                found[plan, command] = _compared(result, without)
+    if not limits.ablation:
+        return Ablation(checks=phase.checks)
+    promises = tuple(one.text for one in requirements if one.id in phase.requirements)
+    measured = _Measurement(gate=gate, git=git, hooks=hooks, phase=phase, promises=promises, limits=limits)
+    measured.end = measured.now + min(limits.ablation, max(LEAST_TIME, TIMES * took)).total_seconds()
+    for name in phase.commits:
+        await measured.take_out(name)
+    measured.end = min(measured.end, measured.now + took.total_seconds())
+    for plan in phase.plans:
+        if plan.id in phase.commits:
+            await measured.try_faults(plan)
     return Ablation(
         checks=tuple(
-            attrs.evolve(one, result=found.get((one.plan, one.result.command), one.result))
+            attrs.evolve(one, result=measured.results.get((one.plan, one.result.command), one.result))
             for one in phase.checks
         ),
-        seen=tuple(
-            Observation(
-                text=f"not measured in time: whether plan {plan}'s checks need its work", severity="minor"
-            )
-            for plan in sorted(left_out)
-        ),
+        seen=tuple(Observation(text=text, severity="minor") for text in measured.seen()),
+        unnoticed=tuple(measured.unnoticed),
     )
+
+
+@attrs.define(kw_only=True)
+class _Measurement:
+    """What is known so far about the checks of a phase, by plan and command; *end* is a time of the loop."""
+
+    gate: CommandGate
+    git: Git
+    hooks: Hooks
+    phase: PhaseView
+    promises: tuple[str, ...]
+    limits: LimitSettings
+    end: float = 0.0
+    results: dict[tuple[str, str], CheckResult] = attrs.field(factory=dict[tuple[str, str], CheckResult])
+    left_out: set[str] = attrs.field(factory=set[str])
+    unnoticed: list[Unnoticed] = attrs.field(factory=list[Unnoticed])
+
+    @property
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def __attrs_post_init__(self) -> None:
+        for one in self.phase.checks:
+            if one.result.ok and not one.result.passed_before:
+                self.results[one.plan, one.result.command] = one.result
+
+    def seen(self) -> Iterator[str]:
+        """Yield what people should know: faults in what was promised, and what was not measured."""
+        for one in self.unnoticed:
+            if one.promised:
+                yield str(one)
+        for plan in sorted(self.left_out):
+            yield f"not measured in time: whether plan {plan}'s checks need its work"
+
+    def _results_of(self, plan: str) -> list[CheckResult]:
+        return [result for (owner, _), result in self.results.items() if owner == plan]
+
+    async def _again(self, clean: Checkout, result: CheckResult) -> CheckResult | None:
+        """Run a check again in a changed checkout; ``None`` if no time is left."""
+        if (left := timedelta(seconds=self.end - self.now)) <= timedelta():
+            return None
+        limit = min(self.limits.check, left)
+        return await clean.run(result.command, self.gate, limit, reported=bool(result.cases))
+
+    async def take_out(self, plan: str) -> None:
+        """Run the checks of *plan* without its work."""
+        commits = self.phase.commits[plan]
+        if not (results := self._results_of(plan)):
+            return
+        async with checkout_of(self.git) as clean:
+            if clean is None or not await self.git.call(_take_out, self.git.command, clean, commits):
+                return
+            for result in results:
+                if without := await self._again(clean, result):
+                    self.results[plan, result.command] = _compared(result, without)
+                else:
+                    self.left_out.add(plan)
+
+    async def try_faults(self, plan: Plan) -> None:
+        """Run the checks that need the work of *plan* with one fault of it after the other.
+
+        A fault may also be noticed by the checks of the phase's other plans.
+        """
+        own = [one for one in self._results_of(plan.id) if not one.passes_without]
+        if not own or self.now >= self.end:
+            return
+        every = {one.command: one for one in (*own, *self.results.values())}
+        async with checkout_of(self.git) as clean:
+            if clean is None:
+                return
+            sources = await self.git.call(_sources, self.git.command, clean, self.phase.commits[plan.id])
+            for source, fault in await self._chosen(plan, sources):
+                _write(clean.tree, source.path, fault.mutant.apply(source.text))
+                noticed = False
+                for result in every.values():
+                    if noticed and (fault.mutant.kind != "function" or result not in own):
+                        break
+                    if not (broken := await self._again(clean, result)):
+                        return
+                    noticed |= self._note(plan.id, result, broken, fault)
+                if not noticed:
+                    self.unnoticed.append(fault)
+                _write(clean.tree, source.path, source.text)
+
+    def _note(self, plan: str, result: CheckResult, broken: CheckResult, fault: Unnoticed) -> bool:
+        """Return whether a check noticed a fault; remember which of its test cases need a function."""
+        passed = {case.name for case in broken.cases if case.outcome == "passed"}
+        lost = {case.name for case in result.cases if case.outcome == "passed"} - passed
+        known = self.results.get((plan, result.command))
+        if lost and known and fault.mutant.kind == "function":
+            place = f"{fault.path}: {fault.mutant.name}"
+            cases = (
+                attrs.evolve(case, needs=(*case.needs, place)) if case.name in lost else case
+                for case in known.cases
+            )
+            self.results[plan, result.command] = attrs.evolve(known, cases=tuple(cases))
+        return bool(lost) or not broken.ok
+
+    async def _chosen(
+        self, plan: Plan, sources: Mapping[SourceFile, frozenset[int]]
+    ) -> list[tuple[SourceFile, Unnoticed]]:
+        """Return the faults to try, the most telling first: only where the plan changed lines.
+
+        These are the functions that the plan promises, then other functions, then values that stand in the
+        words of a promise, then conditions.
+        """
+        exports = {name for artifact in plan.must_haves.artifacts for name in artifact.exports}
+        truths = (truth.text for truth in plan.must_haves.truths)
+        text = "\n".join([self.phase.goal, *self.phase.criteria, *truths, *self.promises])
+        ranked: list[tuple[int, SourceFile, Unnoticed]] = []
+        for source, lines in sources.items():
+            outcomes = await self.hooks.fan_out(gsd_find_mutants, self.limits.detector, source)
+            for mutant in (one for outcome in outcomes for one in outcome.value or ()):
+                if lines.isdisjoint(range(mutant.first, mutant.last + 1)):
+                    continue
+                match mutant.kind:
+                    case "function":
+                        promised = not exports.isdisjoint((mutant.name, mutant.name.rpartition(".")[2]))
+                        rank = 0 if promised else 1
+                    case "value":
+                        promised, rank = _stands_in(mutant.name, text), 2
+                        if not promised:
+                            continue
+                    case _:
+                        promised, rank = False, 3
+                ranked.append((rank, source, Unnoticed(path=source.path, mutant=mutant, promised=promised)))
+        ranked.sort(key=lambda one: one[0])
+        return [(source, fault) for _, source, fault in ranked[:MAX_MUTANTS]]
+
+
+def _stands_in(value: str, text: str) -> bool:
+    return len(value) > 1 and re.search(rf"(?<![\w.]){re.escape(value)}(?![\w]|\.\d)", text) is not None
+
+
+def _sources(git: Command, clean: Checkout, commits: Sequence[str]) -> dict[SourceFile, frozenset[int]]:
+    """Return the files of a plan that can be read as text, and the lines that it changed."""
+    base = before(git, commits)
+    found: dict[SourceFile, frozenset[int]] = {}
+    for path in _work(git, commits):
+        try:
+            text = read_below(clean.tree, path).decode("utf-8")
+        except (OSError, ValueError):
+            continue
+        if lines := changed_lines(git, base, clean.commit, path):
+            found[SourceFile(root=clean.tree, path=path, text=text)] = lines
+    return found
+
+
+def _write(tree: Path, path: str, text: str) -> None:
+    """Write a file of a checkout, at a later time than all that was written before.
+
+    Python and build tools compare times in seconds, and would use what they made of the file before.
+    """
+    last = (tree / path).stat().st_mtime
+    write_below(tree, path, text.encode())
+    at = max(time.time(), last + 1)
+    os.utime(tree / path, (at, at))
+
+
+def _work(git: Command, commits: Sequence[str]) -> list[str]:
+    """Return the files that the commits of a plan changed, without its tests."""
+    paths = paths_of(git, commits)
+    return [path for path in paths if not (is_test_file(path) or path.startswith(".planning/"))]
 
 
 def _compared(result: CheckResult, without: CheckResult) -> CheckResult:
@@ -102,8 +269,7 @@ def _take_out(git: Command, clean: Checkout, commits: Sequence[str]) -> bool:
 
     Those that it deleted are there again.
     """
-    paths = paths_of(git, commits)
-    work = [path for path in paths if not (is_test_file(path) or path.startswith(".planning/"))]
+    work = _work(git, commits)
     if not work or any(_has_tests(clean.tree, path) for path in work):
         return False
     here, base = git.at(clean.tree), before(git, commits)

@@ -40,6 +40,7 @@ _SAID: dict[str, Outcome] = {
     "ignored": "skipped",
 }
 """The words of Go and of Cargo."""
+_JUNIT_ENDS: dict[str, Outcome] = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 
 
 def variables(folder: Path) -> dict[str, str]:
@@ -120,8 +121,8 @@ def _junit(text: str) -> Iterator[tuple[str, Outcome]]:
             name = "::".join(filter(None, [file, *inner.split("."), name]))
         else:
             name = ".".join(filter(None, [group, name]))
-        ends: dict[str, Outcome] = {"failure": "failed", "error": "failed", "skipped": "skipped"}
-        yield name, next((ends[child.tag] for child in case if child.tag in ends), "passed")
+        outcome: Outcome = next(filter(None, (_JUNIT_ENDS.get(child.tag) for child in case)), "passed")
+        yield name, outcome
 
 
 def _in_output(output: str) -> Iterator[tuple[str, Outcome]]:
@@ -131,7 +132,8 @@ def _in_output(output: str) -> Iterator[tuple[str, Outcome]]:
             waiting.append((case["name"], _SAID[case["outcome"]]))
         elif package := _GO_PACKAGE.match(line):
             # The line that ends a package comes after its cases.
-            yield from ((f"{package['package']}.{name}", outcome) for name, outcome in waiting)
+            for name, outcome in waiting:
+                yield f"{package['package']}.{name}", outcome
             waiting.clear()
         elif case := _CARGO_CASE.match(line):
             yield case["name"], _SAID[case["outcome"]]

@@ -91,14 +91,15 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     phase = await _with_commits(git, evolve(step.phase, project=step.tree))
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
-    without = await ablation(gate, git, phase, run.limits, checks.took)
-    phase = evolve(phase, checks=without.checks)
+    requirements = step.planning.requirements
+    without = await ablation(gate, git, run.hooks, phase, requirements, run.limits, checks.took)
+    phase = evolve(phase, checks=without.checks, unnoticed=without.unnoticed)
     # After the checks, because they may change files.
     phase = await with_history(git, phase)
     found = await find_gaps(run.hooks, run.limits.detector, phase)
     trees = {fact.data.plan: fact.data.tree for fact in run.facts(AttemptStarted)}
     elsewhere = [plan for plan, tree in trees.items() if tree]
-    report = await _with_own_gaps(git, found, phase, step.planning.requirements, checks, elsewhere)
+    report = await _with_own_gaps(git, found, phase, requirements, checks, elsewhere)
     report = evolve(report, observations=(*report.observations, *without.seen))
     return evolve(step, phase=phase, report=report)
 
@@ -150,8 +151,8 @@ async def examine(
     if gate:
         checks = await check_plans(gate, phase, limits.check, git)
         phase = evolve(phase, checks=checks.results)
-        without = await ablation(gate, git, phase, limits, checks.took)
-        phase, seen = evolve(phase, checks=without.checks), without.seen
+        without = await ablation(gate, git, hooks, phase, requirements, limits, checks.took)
+        phase, seen = evolve(phase, checks=without.checks, unnoticed=without.unnoticed), without.seen
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(git, phase)
     found = await find_gaps(hooks, limits.detector, phase)

@@ -29,6 +29,7 @@ from gsd_core.hookspecs import ConfigValue, Finding, ProjectInfo, RunInfo
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from gsd_core.model.event import Event
 from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.mutant import Mutant, SourceFile
 from gsd_core.model.notice import Notice
 from gsd_core.model.panel import Panel
 from gsd_core.model.question import Answer, Inquiry, refusal
@@ -96,6 +97,18 @@ def check_find_gaps(plugin: object, phase: PhaseView) -> Sequence[Gap] | GapRepo
     before, after = (sorted(gap.key for gap in gaps) for gaps in lists)
     _require(before == after, f"found {before} at first, but {after} in the same tree later")
     return () if first is None else first
+
+
+def check_find_mutants(plugin: object, source: SourceFile) -> Sequence[Mutant]:
+    """Check ``gsd_find_mutants``; each fault must be within the text, and change it."""
+    mutants = _check_call(plugin, specs.gsd_find_mutants, source, limit=MINUTE) or ()
+    for mutant in mutants:
+        inside = 0 <= mutant.start <= mutant.end <= len(source.text)
+        _require(inside, f"{mutant.name!r} is from {mutant.start} to {mutant.end}, which is not in the text")
+        _require(mutant.apply(source.text) != source.text, f"{mutant.name!r} changes nothing")
+        lines = source.text.count("\n") + 1
+        _require(1 <= mutant.first <= mutant.last <= lines, f"{mutant.name!r} is in none of {lines} lines")
+    return mutants
 
 
 def check_answer(plugin: object, inquiry: Inquiry, *, declines: Inquiry | None = None) -> Sequence[Answer]:

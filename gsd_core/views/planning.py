@@ -11,7 +11,7 @@ from gsd_core.model.gap import Gap, HumanCheck
 from gsd_core.planning.milestones import Milestone
 from gsd_core.planning.model import Plan, Verdict
 from gsd_core.planning.survey import Surveyed
-from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck
+from gsd_core.planning.traceability import RecordedCase, RecordedResult, Trace, TracedCheck
 from gsd_core.serializer import FLAG, NUMBER, SCHEMA_VERSION, TEXT, Serializer, null
 
 CurrentVerdict: TypeAlias = Literal["passed", "gaps_found", "human_needed", "missing", "stale"]
@@ -34,9 +34,10 @@ REQUIREMENT = Serializer(
     "reason",
     checks=Serializer(
         TracedCheck,
-        "id command status result",
+        "id command status result cases",
         status=(null(TEXT), lambda check: check.result.status if check.result else None),
         result=(null(TEXT), lambda check: check.result.proof if check.result else None),
+        cases=Serializer(RecordedCase, "name fails_without"),
     ),
     evidence=RESULT,
 )

@@ -257,11 +257,22 @@ def _counted(checks: Sequence[TracedCheck]) -> Iterable[tuple[tuple[str, Recorde
     return found.values()
 
 
+def _cases(result: RecordedResult | None) -> Html:
+    """Return the test cases of a check, and without what each fails."""
+    cases = result.cases if result else ()
+    if not cases:
+        return Html("")
+    listed = _list(el("span", el("code", one.name), text(f": {one.fails_without}")) for one in cases)
+    summary = f"{counted(len(cases), 'test case')}, and what each fails without"
+    return el("details", el("summary", summary), listed)
+
+
 def _check(command: str, result: RecordedResult | None, times: int) -> Html:
     sign, color = _EVIDENCE.get(result.status, ("✗", "bad")) if result else ("·", "quiet")
     outcome = f" {result.proof}" if result and result.proof else ("" if result else " not run yet")
     often = f" ({times} times)" if times > 1 else ""
-    return el("span", el("span", sign, class_=color), " ", el("code", command), text(outcome + often))
+    said = text(outcome + often)
+    return el("span", el("span", sign, class_=color), " ", el("code", command), said, _cases(result))
 
 
 def _merged(evidence: Sequence[RecordedResult]) -> list[tuple[list[str], RecordedResult]]:

@@ -34,6 +34,7 @@ from gsd_core import (
     ProjectInfo,
     Question,
     RunInfo,
+    SourceFile,
     Spend,
     StepRequest,
     StepResult,
@@ -179,6 +180,14 @@ def check_detector(plugin: Any, tree: Path) -> None:
     assert isinstance(found, GapReport) or list(found) == []
 
 
+def check_faults_are_found(plugin: Any, tree: Path) -> None:
+    text = "def total(prices):\n    return sum(prices[:20])\n"
+
+    found = kit.check_find_mutants(plugin, SourceFile(root=tree, path="cart.py", text=text))
+
+    assert [mutant.name for mutant in found] == ["total", "20"]
+
+
 def check_a_success_passes_through(plugin: Any, tree: Path) -> None:
     done = StepResult(subject="docs: x", files=(FileWrite(path="x", text="x"),))
 
@@ -297,6 +306,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("terminal", "on_event"): check_on_event,
     ("terminal", "settings"): check_settings,
     ("must_haves", "find_gaps"): check_detector,
+    ("must_haves", "find_mutants"): check_faults_are_found,
     ("history", "find_gaps"): check_detector,
     ("mcp", "cli_commands"): lambda plugin, tree: kit.check_cli_commands(plugin),
     ("sessions", "check_budget"): check_a_run_outside_of_a_session_is_not_limited,

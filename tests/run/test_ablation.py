@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
+from gsd_core import Mutant, SourceFile, implements
 from gsd_core.git import Git
-from gsd_core.planning.model import PhaseView, Plan, Task
+from gsd_core.hookspecs import gsd_find_mutants
+from gsd_core.planning.model import PhaseView, Plan, Requirement, Task
+from gsd_core.plugins.calling import Hooks
 from gsd_core.run.ablation import Ablation, ablation
 from gsd_core.run.verification import check_plans
 from gsd_core.settings import LimitSettings
+from gsd_core.testing import make_hooks
+from gsd_plugins import must_haves
 
 from . import harness as h
 from .test_checkout import Gate, commit, write
 
 RUN = "python3 -m unittest -q test_adder"
+HOOKS = make_hooks(must_haves)
 
 
 @pytest.fixture
@@ -30,18 +37,30 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def measured(root: Path, *checks: str, time: timedelta = timedelta(minutes=1)) -> Ablation:
-    """Return what is known about the checks of the plan that HEAD is the only commit of."""
+def measured(
+    root: Path,
+    *checks: str,
+    time: timedelta = timedelta(minutes=1),
+    promised: tuple[Requirement, ...] = (),
+    slower: int = 1,
+    hooks: Hooks = HOOKS,
+) -> Ablation:
+    """Return what is known about the checks of the plan that HEAD is the only commit of.
+
+    There is as much time for faults as if the checks had been *slower* so many times.
+    """
     git, limits = Git(root), LimitSettings(ablation=time)
     tasks = tuple(Task(number=number, name="t", check=check) for number, check in enumerate(checks, 1))
     plan = Plan(id="01-01", phase="1", summary="01-01-SUMMARY.md", tasks=tasks)
     commits = {plan.id: (h.git(root, "rev-parse", "HEAD").strip(),)}
     phase = PhaseView(project=root, number="1", name="Adding", plans=(plan,), commits=commits)
+    phase = evolve(phase, requirements=tuple(one.id for one in promised))
 
     async def measure() -> Ablation:
         found = await check_plans(Gate(), phase, limits.check, git)
         assert all(one.result.ok for one in found.results), found.results
-        return await ablation(Gate(), git, evolve(phase, checks=found.results), limits, found.took)
+        checked = evolve(phase, checks=found.results)
+        return await ablation(Gate(), git, hooks, checked, promised, limits, found.took * slower)
 
     return asyncio.run(measure())
 
@@ -134,3 +153,146 @@ def test_what_is_not_measured_in_time_is_said_and_with_no_time_nothing_is(root: 
     ]
     found = measured(root, "true", time=timedelta())
     assert ([one.result.passes_without for one in found.checks], found.seen) == ([False], ())
+
+
+class Limits:
+    """Changes each number, also in a language that the built-in plugin does not know."""
+
+    @implements(gsd_find_mutants)
+    async def numbers(self, source: SourceFile) -> list[Mutant]:
+        return [
+            Mutant(
+                kind="value",
+                name=found[0],
+                first=(line := source.text.count("\n", 0, found.start()) + 1),
+                last=line,
+                start=found.start(),
+                end=found.end(),
+                text=f"{found[0]}0",
+            )
+            for found in re.finditer(r"\d+", source.text)
+        ]
+
+
+class Broken:
+    @implements(gsd_find_mutants)
+    async def fails(self, source: SourceFile) -> list[Mutant]:
+        raise RuntimeError("cannot read this")
+
+
+def test_a_plugin_finds_faults_and_one_that_fails_changes_nothing(root: Path) -> None:
+    write(root, "limits.ini", "most = 20\nleast = 3\nother = 77\n")
+    commit(root)
+    promised = Requirement(id="CART-01", text="At least 3 and at most 20 prices count.")
+
+    found = measured(
+        root,
+        "grep -qx 'least = 3' limits.ini",
+        promised=(promised,),
+        slower=100,
+        hooks=make_hooks(broken=Broken(), limits=Limits()),
+    )
+
+    assert [str(one) for one in found.unnoticed] == ["no test notices if `20` is `200` (limits.ini:1)"]
+    assert [one.text for one in found.seen] == ["no test notices if `20` is `200` (limits.ini:1)"]
+
+
+CART = {
+    "cart.py": """LIMIT = 20
+
+
+def total(prices):
+    return sum(prices[:LIMIT])
+
+
+def cheapest(prices):
+    if len(prices) < 1:
+        return None
+    return min(prices)
+""",
+    "cart.js": """const LIMIT = 20;
+exports.total = (prices) => prices.slice(0, LIMIT).reduce((a, b) => a + b, 0);
+exports.cheapest = function (prices) {
+  if (prices.length < 1) return null;
+  return Math.min(...prices);
+};
+""",
+    "cart.go": """package cart
+
+const Limit = 20
+
+func Total(prices []int) int {
+	sum := 0
+	for i := 0; i < len(prices) && i < Limit; i++ {
+		sum += prices[i]
+	}
+	return sum
+}
+
+func Cheapest(prices []int) int {
+	if len(prices) < 1 {
+		return -1
+	}
+	return prices[0]
+}
+""",
+}
+TESTS = {
+    "test_cart.py": """import unittest
+import cart
+
+class Cart(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(cart.total([1, 2]), 3)
+
+    def test_nothing(self):
+        cart.cheapest
+""",
+    "cart.test.js": """const test = require("node:test");
+const assert = require("node:assert");
+const cart = require("./cart.js");
+test("total", () => assert.equal(cart.total([1, 2]), 3));
+test("nothing", () => assert.ok(cart.cheapest));
+""",
+    "cart_test.go": """package cart
+
+import "testing"
+
+func TestTotal(t *testing.T) {
+	if Total([]int{1, 2}) != 3 {
+		t.Fatal("not 3")
+	}
+}
+
+func TestNothing(t *testing.T) { _ = Cheapest }
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "tests", "check", "names"),
+    [
+        ("cart.py", "test_cart.py", "python3 -m unittest -q", ("test_total", "test_nothing")),
+        ("cart.js", "cart.test.js", "node --test", ("total", "nothing")),
+        ("cart.go", "cart_test.go", "go test ./...", ("TestTotal", "TestNothing")),
+    ],
+)
+def test_it_is_known_which_case_needs_which_function_and_which_faults_no_test_notices(
+    root: Path, source: str, tests: str, check: str, names: tuple[str, str]
+) -> None:
+    write(root, source, CART[source])
+    write(root, tests, TESTS[tests])
+    write(root, "go.mod", "module example.com/cart\n\ngo 1.19\n")
+    commit(root)
+    promised = Requirement(id="CART-01", text="The total counts at most 20 prices.")
+
+    found = measured(root, check, promised=(promised,), slower=100)
+
+    [result] = [one.result for one in found.checks]
+    needs = {case.name.rpartition(">")[2].strip().rpartition(".")[2]: case.needs for case in result.cases}
+    total, cheapest = ("Total", "Cheapest") if source == "cart.go" else ("total", "cheapest")
+    unnoticed = [(one.mutant.name, one.promised) for one in found.unnoticed]
+    assert needs == {names[0]: (f"{source}: {total}",), names[1]: ()}
+    assert unnoticed[:2] == [(cheapest, False), ("20", True)]
+    assert ("<", False) in unnoticed

@@ -72,7 +72,7 @@ def check_plugin(
     return tuple(results)
 
 
-_NO_RESULT = {"gsd_on_event", "gsd_notify", "gsd_find_gaps"}
+_NO_RESULT = {"gsd_on_event", "gsd_notify", "gsd_find_gaps", "gsd_find_mutants"}
 
 
 def _static_problems(target: Target, hooks: Sequence[str]) -> Mapping[str, Sequence[str] | None]:

@@ -25,6 +25,7 @@ from gsd_core import hookspecs
 from gsd_core.errors import GsdError, Permanent, PluginError
 from gsd_core.model.event import EVENT_NAMES
 from gsd_core.model.gap import Gap, GapReport
+from gsd_core.model.mutant import SourceFile
 from gsd_core.model.notice import NOTICE_TYPES
 from gsd_core.model.sandbox import ConfinedProcess, Place
 from gsd_core.model.step import StepRequest, StepResult, StepSituation
@@ -296,7 +297,10 @@ class CaseCheck:
         self.findings.add(rule, [f"{self.hook}: {problem}" for problem in problems])
 
 
-_REPEATABLE = {"gsd_sandbox", "gsd_find_gaps", "gsd_permit_tool", "gsd_check_budget", "gsd_execute_step"}
+_REPEATABLE = {
+    *("gsd_sandbox", "gsd_find_gaps", "gsd_find_mutants", "gsd_permit_tool"),
+    *("gsd_check_budget", "gsd_execute_step"),
+}
 
 
 def cases(hook: str, project: Path) -> list[Case]:
@@ -374,6 +378,15 @@ def _processes(project: Path) -> list[Arguments]:
     return [(process,), (attrs.evolve(process, command=("sh", "-c", "exit 1"), descriptors=(0,)),)]
 
 
+def _sources(project: Path) -> list[Arguments]:
+    texts = {
+        "adder.py": "def add(a, b):\n    return a + b if b > 0 else 20\n",
+        "empty.js": "",
+        "data.bin": "\0",
+    }
+    return [(SourceFile(root=project, path=path, text=text),) for path, text in texts.items()]
+
+
 def _spends(project: Path) -> list[Arguments]:
     much = samples.a_spend(spent=Decimal(10**6), calls=10**6, unknown_calls=3)
     return [(samples.a_spend(calls=0, spent=Decimal(0)),), (much,)]
@@ -385,6 +398,7 @@ _CASES: Mapping[str, tuple[float, Callable[[Path], list[Arguments]]]] = {
     "gsd_run_agent": (60, _agent_tasks),
     "gsd_wrap_step": (10, _wrapped_steps),
     "gsd_find_gaps": (60, _phases),
+    "gsd_find_mutants": (60, _sources),
     "gsd_answer": (2, _inquiries),
     "gsd_notify": (10, lambda project: [(samples.a_notice(type=name),) for name in NOTICE_TYPES]),
     "gsd_sandbox": (10, _processes),

@@ -36,6 +36,7 @@ KINDS = {
     "config_writer": "write_config",
     "detector": "find_gaps",
     "executor": "execute_step",
+    "faults": "find_mutants",
     "gap_detector": "find_gaps",
     "notifier": "notify",
     "observer": "on_event",

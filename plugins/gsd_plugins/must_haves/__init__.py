@@ -13,14 +13,15 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from gsd_core import Artifact, Evidence, Gap, GapReport, PhaseView, Plan, implements
-from gsd_core.hookspecs import gsd_find_gaps
+from gsd_core import Artifact, Evidence, Gap, GapReport, Mutant, PhaseView, Plan, SourceFile, implements
+from gsd_core.hookspecs import gsd_find_gaps, gsd_find_mutants
 from gsd_core.planning.model import History
 
 from .artifacts import check_file
 from .files import Tree
 from .links import bare_path, check_link
 from .modules import Sources
+from .mutants import mutants_of
 
 
 @implements(gsd_find_gaps)
@@ -57,6 +58,12 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     gaps = {item.key: item for item in found if isinstance(item, Gap)}
     evidence = tuple(item for item in found if isinstance(item, Evidence))
     return GapReport(gaps=tuple(gaps.values()), evidence=evidence)
+
+
+@implements(gsd_find_mutants)
+async def faults_in_code(source: SourceFile) -> Sequence[Mutant]:
+    """Return faults of a file in Python, JavaScript, TypeScript or Go."""
+    return await asyncio.to_thread(lambda: [*mutants_of(source)])
 
 
 def _promises(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from .source import blank
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-Grammar = Literal["typescript", "tsx", "go", "rust"]
+Grammar = Literal["python", "typescript", "tsx", "go", "rust"]
 
 
 @cache
@@ -19,6 +19,8 @@ def _parser(grammar: Grammar) -> Parser:
     from tree_sitter import Language, Parser
 
     match grammar:
+        case "python":
+            from tree_sitter_python import language
         case "typescript":
             from tree_sitter_typescript import language_typescript as language
         case "tsx":

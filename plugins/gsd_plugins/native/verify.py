@@ -26,6 +26,7 @@ from gsd_core import (
     StepRequest,
     StepResult,
     TaskCheck,
+    Unnoticed,
     Verified,
     padded,
     some_of,
@@ -34,7 +35,15 @@ from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
 from .acceptance import ask_person
-from .answers import RUN_COMMAND, FindingAnswer, VerdictAnswer, VerdictsAnswer, parse_answer, validate_answer
+from .answers import (
+    RUN_COMMAND,
+    Citation,
+    FindingAnswer,
+    VerdictAnswer,
+    VerdictsAnswer,
+    parse_answer,
+    validate_answer,
+)
 from .citations import Sources, describe
 from .models import task_for
 from .paths import executed_plans, phase_file, phase_of
@@ -120,6 +129,7 @@ async def _ask_verifier(
         problems = [*_problems(required, answered.value, _sources(step, phase, answered))]
         if not answered.sent_back:
             problems += _proves_too_much(required, answered.value)
+            problems += _in_untested_code(answered.value, phase)
         return tuple(problems)
 
     try:
@@ -156,6 +166,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         agent_skills_section(step, "verifier"),
         section("Files that the plans list as changed", fence("files", bullets(files))),
         section("Current output of the checks, in a clean checkout", outputs),
+        section("Faults that no test notices", fence("faults", bullets(map(str, phase.unnoticed)))),
     )
 
 
@@ -241,6 +252,29 @@ def _proves_too_much(required: Sequence[MustHave], value: object) -> Iterator[st
                 f"{' and '.join(sorted(evidence))}: this is the only evidence for {', '.join(ids)}. Cite for "
                 "each what shows it: the lines of its code, of a test case that fails without it, or a trial"
             )
+
+
+def _in_untested_code(value: object, phase: PhaseView) -> Iterator[str]:
+    """Yield a complaint about verdicts that cite only lines of functions that no test needs."""
+    faults = [one for one in phase.unnoticed if one.mutant.kind == "function"]
+    for entry in _entries(value, "verdicts"):
+        if validate_answer(VerdictAnswer, entry):
+            continue
+        verdict = parse_answer(VerdictAnswer, entry)
+        inside = [_function_of(citation, faults) for citation in verdict.citations]
+        if verdict.status == "holds" and inside and all(inside):
+            yield (
+                f"{verdict.id}: no test notices if {inside[0]} does not work: use it with run_command, with "
+                "odd input too, and cite the command"
+            )
+
+
+def _function_of(citation: Citation, faults: Sequence[Unnoticed]) -> str:
+    """Return the name of the function that contains the cited lines, if it is one of *faults*."""
+    for one in faults:
+        if one.path == citation.file and one.mutant.first <= citation.first <= one.mutant.last:
+            return one.mutant.name
+    return ""
 
 
 def _unproven(verdict: VerdictAnswer, sources: Sources) -> tuple[str, ...]:

@@ -721,6 +721,10 @@ export interface components {
                 command: string;
                 status: string | null;
                 result: string | null;
+                cases: {
+                    name: string;
+                    fails_without: string;
+                }[];
             }[];
             evidence: {
                 about: string;
@@ -754,6 +758,10 @@ export interface components {
                     command: string;
                     status: string | null;
                     result: string | null;
+                    cases: {
+                        name: string;
+                        fails_without: string;
+                    }[];
                 }[];
                 evidence: {
                     about: string;

@@ -74,7 +74,7 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
       {requirements.map((one) => (
         <li key={one.id} className="requirement" data-item="" tabIndex={-1}>
           <details open={isOpen ?? (requirements.length <= FEW || !SETTLED.has(stateOf(one)))}>
-          <summary>
+          <summary title={[...new Set(one.checks.flatMap(({ cases }) => cases.map(needs)))].join("\n")}>
             <span className="mono">{one.id}</span>
             <span className="requirement-text">
               <Inline text={one.text} />
@@ -127,16 +127,17 @@ export function EvidenceMatrix({ session, requirements, statements = [], isOnePh
               <dd>
                 {one.checks.length === 0 && <Missing what="no check" />}
                 {alike(one.checks).map(([check, times]) => (
-                  <p key={check.id} className="check">
+                  <div key={check.id} className="check">
                     <StatusIcon state={check.status ?? "pending"} />
-                    <span>
+                    <div>
                       <code>{check.command}</code>{" "}
                       <span className="muted">
                         {check.result}
                         {times > 1 && `, in ${times} tasks`}
                       </span>
-                    </span>
-                  </p>
+                      <Cases cases={check.cases} />
+                    </div>
+                  </div>
                 ))}
               </dd>
             </div>
@@ -180,6 +181,29 @@ function byProof(evidence: Requirement["evidence"]): [Requirement["evidence"][nu
     found.set(key, [found.get(key)?.[0] ?? one, [...(found.get(key)?.[1] ?? []), one.about]]);
   }
   return [...found.values()];
+}
+
+type Case = Requirement["checks"][number]["cases"][number];
+
+function needs({ name, fails_without }: Case): string {
+  return `${name} fails without: ${fails_without}`;
+}
+
+/** The test cases of a check, and what was taken out to see them fail. */
+function Cases({ cases }: { cases: Case[] }): ReactElement | null {
+  if (!cases.length) return null;
+  return (
+    <details className="cases">
+      <summary className="muted">{count(cases.length, "test case")}, and what each fails without</summary>
+      <ul>
+        {cases.map((one) => (
+          <li key={one.name}>
+            <code>{one.name}</code> <span className="muted">{one.fails_without}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
 }
 
 function Missing({ what }: { what: string }): ReactElement {
