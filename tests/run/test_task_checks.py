@@ -371,6 +371,20 @@ def test_commits_and_summary_say_what_was_done_to_which_file(root: Path) -> None
     }
 
 
+def test_a_file_that_was_never_there_cannot_be_named(root: Path) -> None:
+    replies: list[str] = []
+
+    async def work(task: AgentTask, host: AgentHost) -> None:
+        (task.tree / "made.txt").write_text("made\n")
+        replies.append(await done(host, 1, "wrote it and its tests", "made.txt", "tests/test_made.py"))
+        replies.append(await done(host, 1, "wrote it", "made.txt"))
+
+    do(root, Scripted([task()], work))
+
+    assert "tests/test_made.py: it does not exist" in replies[0]
+    assert "is committed" in replies[1]
+
+
 # What the next attempt is told
 
 
