@@ -8,7 +8,7 @@ prompts of later plans; that the file exists means that its plan was executed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -16,10 +16,11 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.model.counts import counted
+from gsd_core.model.counts import counted, some_of
 from gsd_core.model.ids import padded
 from gsd_core.model.step import TaskCommit
 
+from .changed_files import unlisted, untouched
 from .frontmatter import read_frontmatter, render_frontmatter
 from .markdown import bullets, document, inline, prose, read_text, title
 from .model import Plan, Planning
@@ -27,6 +28,8 @@ from .plan_tasks import parts_of
 
 MAX_FILES = 300
 """How many files of each kind the frontmatter lists; the body has all of them."""
+MAX_NAMED = 20
+"""How many files a deviation names."""
 UNDONE, POSTPONED = "Deferred Tasks", "Checks at the End of the Phase"
 """The headings of two sections that GSD's summaries do not have."""
 
@@ -86,13 +89,16 @@ def render_summary(
 
     *commits* are pairs of a task's name and its commit's hash; *duration* is ``None`` if it is unknown;
     *created*, *modified* and *deleted* are paths. *accomplishments* say for each task what was done,
-    *one_liner* what there is now as a whole; *checks* is a line for each check that was run. *deferred* is
-    work that was left for later, *logins* are those that a person was asked for. *undone* are tasks that the
-    plan went on without, *postponed* the checkpoints that a person sees at the end of the phase; both are
+    *one_liner* what there is now as a whole. *deviations* are what the agent reports; where the files and the
+    tasks are not those of the plan, that is added. *checks* is a line for each check that was run. *deferred*
+    is work that was left for later, *logins* are those that a person was asked for. *undone* are tasks that
+    the plan went on without, *postponed* the checkpoints that a person sees at the end of the phase; both are
     read back for the verification (:func:`tasks_listed`), by the number that each line begins with.
     """
     number = plan.id.rpartition("-")[2]
     folder = PurePosixPath(plan.path).parent.name or padded(plan.phase)
+    changed = (*created, *modified, *deleted)
+    deviations = (*deviations, *_deviations(plan, changed, undone))
     name = inline(plan.name or plan.objective.strip().partition("\n")[0]) or folder
     head = render_frontmatter(
         {
@@ -101,7 +107,11 @@ def render_summary(
             "subsystem": name,
             # The technology, as far as it is known here.
             "tags": sorted({PurePosixPath(path).suffix[1:].lower() for path in (*created, *modified)} - {""}),
-            "provides": [f"{a.path}: {a.provides}" for a in plan.must_haves.artifacts if a.provides]
+            "provides": [
+                f"{a.path}: {a.provides}"
+                for a in plan.must_haves.artifacts
+                if a.provides and a.path.removeprefix("./") in (*created, *modified)
+            ]
             or accomplishments,
             "key-files": {
                 "created": created[:MAX_FILES],
@@ -132,7 +142,7 @@ def render_summary(
         f"**{title(one_liner.strip() or (accomplishments[0] if accomplishments else name))}**",
         f"## Performance\n\n- **Duration:** {_long_duration(duration)}\n- **Completed:** {inline(date)}\n"
         f"- **Tasks:** {_number_of_tasks(plan, [name for name, _ in commits])}\n"
-        f"- **Files modified:** {len({*created, *modified, *deleted})}",
+        f"- **Files modified:** {len({*changed})}",
         f"## Accomplishments\n{bullets(accomplishments) or '- None'}",
         "\n".join(["## Task Commits\n\nEach task was committed atomically:\n", *task_commits]),
         "\n".join(["## Files Created/Modified", *(files or ["None"])]),
@@ -148,6 +158,15 @@ def render_summary(
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
     return f"{head}\n{document(parts)}"
+
+
+def _deviations(plan: Plan, changed: Sequence[str], undone: Sequence[str]) -> Iterator[str]:
+    """Yield where what was done is not what *plan* says, whatever the agent reports."""
+    yield from (line.partition(":")[0] for line in undone)
+    if more := unlisted(changed, [plan]):
+        yield f"Changed, although the plan does not list them: {some_of(more, MAX_NAMED)}"
+    if left := untouched(plan, changed):
+        yield f"Not changed, although the plan lists them: {some_of(left, MAX_NAMED)}"
 
 
 def _number_of_tasks(plan: Plan, committed: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ The core does this itself and not a detector: it needs git, and no plugin may be
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePath, PurePosixPath
 
 from attrs import evolve
@@ -14,6 +14,7 @@ from attrs import evolve
 from gsd_core.git import Git, git_common_dir
 from gsd_core.model.gap import BadArtifact, Gap
 from gsd_core.model.ids import normal_phase
+from gsd_core.planning.changed_files import listed_in
 from gsd_core.planning.model import History, PhaseView, Plan
 from gsd_core.planning.numbers import NUMBER
 from gsd_core.protected_paths import is_secret_name, protected_part
@@ -32,13 +33,6 @@ def promised(plan: Plan) -> tuple[str, ...]:
     Protected paths and files with secrets are left out, because a task never commits them.
     """
     return tuple(dict.fromkeys(path for path in listed_in(plan) if is_committable(path)))
-
-
-def listed_in(plan: Plan) -> Iterator[str]:
-    """Yield all paths that *plan* lists."""
-    yield from plan.files_modified
-    yield from (artifact.path for artifact in plan.must_haves.artifacts)
-    yield from (path for task in plan.tasks for path in task.files)
 
 
 def is_committable(path: str) -> bool:

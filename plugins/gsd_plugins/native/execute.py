@@ -215,6 +215,7 @@ def _summary(
     commits = [(finished.task.name, finished.commit) for finished in tasks if finished.commit.commit]
     last = commits[-1][1].at if commits else None
     files = changes_of([finished.commit for finished in tasks])
+    undone = dict.fromkeys(what for finished in tasks for what in finished.commit.undone)
     return render_summary(
         plan,
         date=last.date().isoformat() if last else date_of(step),
@@ -227,7 +228,12 @@ def _summary(
         accomplishments=[finished.what for finished in tasks],
         checks=[_check_line(finished, log) for finished in tasks if finished.task.check],
         decisions=(*log.rulings, *report.decisions),
-        deviations=(*report.deviations, *_replaced(log), *_cycle_deviations(tasks)),
+        deviations=(
+            *report.deviations,
+            *_replaced(log),
+            *_cycle_deviations(tasks),
+            *(f"An agent did what only the run may do, which was undone: {what}" for what in undone),
+        ),
         issues=report.issues,
         deferred=report.deferred,
         logins=log.logins,
