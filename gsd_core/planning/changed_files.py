@@ -9,12 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from gsd_core.files import start_as_text
+from gsd_core.model.counts import some_of
 
 from .model import Plan
 from .plan_tasks import is_test_file
 
 FileKind: TypeAlias = Literal["product", "test", "build output", "data", "large", "binary"]
 
+MAX_NAMED = 20
+"""How many files are named in one line."""
 MAX_SIZE = 1_000_000
 """The size, in bytes, above which a file is large."""
 MAX_READ = 8000
@@ -33,14 +36,14 @@ def listed_in(plan: Plan) -> Iterator[str]:
     yield from (path for task in plan.tasks for path in task.files)
 
 
-def unlisted(paths: Iterable[str], plans: Iterable[Plan]) -> tuple[str, ...]:
+def unlisted_files(paths: Iterable[str], plans: Iterable[Plan]) -> tuple[str, ...]:
     """Return those of *paths* that none of *plans* lists; planning files are nobody's."""
     names = [name for plan in plans for name in listed_in(plan)]
     paths = (path for path in paths if not path.startswith(".planning/"))
     return tuple(path for path in paths if not any(_is_meant(path, name) for name in names))
 
 
-def untouched(plan: Plan, paths: Iterable[str]) -> tuple[str, ...]:
+def untouched_files(plan: Plan, paths: Iterable[str]) -> tuple[str, ...]:
     """Return the files that *plan* is to change and that are not among the changed *paths*."""
     changed = tuple(paths)
     # A checkpoint changes nothing, unless a person rejects what it shows.
@@ -73,6 +76,15 @@ def kind_of(root: Path, path: str) -> FileKind:
         return "data"
     file = root / path
     return "large" if file.is_file() and file.stat().st_size > MAX_SIZE else "product"
+
+
+def lines_by_kind(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return a line for each kind of file, with those of *paths* that still exist."""
+    kinds: dict[FileKind, list[str]] = {}
+    for path in paths:
+        if (root / path).is_file():
+            kinds.setdefault(kind_of(root, path), []).append(path)
+    return tuple(f"{kind}: {some_of(files, MAX_NAMED)}" for kind, files in sorted(kinds.items()))
 
 
 def is_output(root: Path, path: str) -> bool:

@@ -20,7 +20,7 @@ from gsd_core.model.counts import counted, some_of
 from gsd_core.model.ids import padded
 from gsd_core.model.step import TaskCommit
 
-from .changed_files import unlisted, untouched
+from .changed_files import MAX_NAMED, unlisted_files, untouched_files
 from .frontmatter import read_frontmatter, render_frontmatter
 from .markdown import bullets, document, inline, prose, read_text, title
 from .model import Plan, Planning
@@ -28,8 +28,6 @@ from .plan_tasks import parts_of
 
 MAX_FILES = 300
 """How many files of each kind the frontmatter lists; the body has all of them."""
-MAX_NAMED = 20
-"""How many files a deviation names."""
 UNDONE, POSTPONED = "Deferred Tasks", "Checks at the End of the Phase"
 """The headings of two sections that GSD's summaries do not have."""
 
@@ -163,9 +161,9 @@ def render_summary(
 def _deviations(plan: Plan, changed: Sequence[str], undone: Sequence[str]) -> Iterator[str]:
     """Yield where what was done is not what *plan* says, whatever the agent reports."""
     yield from (line.partition(":")[0] for line in undone)
-    if more := unlisted(changed, [plan]):
+    if more := unlisted_files(changed, [plan]):
         yield f"Changed, although the plan does not list them: {some_of(more, MAX_NAMED)}"
-    if left := untouched(plan, changed):
+    if left := untouched_files(plan, changed):
         yield f"Not changed, although the plan lists them: {some_of(left, MAX_NAMED)}"
 
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from attrs import evolve
 
@@ -19,6 +20,7 @@ from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.counts import some_of
 from gsd_core.model.step import StepRequest, TaskCommit
+from gsd_core.planning.changed_files import is_output
 from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import clip, redact, safe_text
 
@@ -121,11 +123,13 @@ async def commit_task(
     # A task that has nothing to change gets an empty commit: a task is done once it has a commit.
     if not taken and not withheld and not needs_no_changes(run, step, task):
         named_here = f" (you named {', '.join(paths)})" if paths else ""
-        problem = f"no file of the task has changed since the last commit{named_here}{_others(left)}"
+        problem = (
+            f"no file of the task has changed since the last commit{named_here}{_others(run.tree, left)}"
+        )
         return TaskCommit(check=result, problem=problem, left=left)
     if is_last and left and not gate.asked_to_name:
         gate.asked_to_name = True
-        problem = f"these files would be left out of the plan's commits{_others(left)}"
+        problem = f"these files would be left out of the plan's commits{_others(run.tree, left)}"
         return TaskCommit(check=result, problem=problem, left=left)
     await require_branch(run)
     name = f"{step.plan.id}/{task.number}"
@@ -187,14 +191,22 @@ async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
     return all(n in step.tasks_done or f"{plan.id}/{n}" in recorded for n in others)
 
 
-def _others(left: Sequence[str]) -> str:
-    """Return a sentence about files that changed without being named."""
-    if not left:
-        return ""
-    return (
-        f"; changed, and not named: {some_of(left, SHOWN)}. Name in `files` what belongs to the "
-        "task, delete what was a trial, and leave alone what is not yours"
-    )
+def _others(root: Path, left: Sequence[str]) -> str:
+    """Return a sentence about files that changed without being named; none of it asks to commit output."""
+    written = [path for path in left if is_output(root, path)]
+    others = [path for path in left if path not in written]
+    found = ""
+    if others:
+        found += (
+            f"; changed, and not named: {some_of(others, SHOWN)}. Name in `files` what belongs to the "
+            "task, delete what was a trial, and leave alone what is not yours"
+        )
+    if written:
+        found += (
+            f"; output or data, which no commit needs: {some_of(written, SHOWN)}. Add it to .gitignore, or "
+            "delete it"
+        )
+    return found
 
 
 def trailers(run: Run, step: str, task: str = "") -> dict[str, str]:

@@ -547,6 +547,19 @@ def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> No
     assert "also without the work of this plan: it proves nothing about it" in host.tasks[0][1].prompt
 
 
+def test_files_that_no_plan_lists_are_shown_as_what_they_are(tree: Path) -> None:
+    (tree / "dist").mkdir()
+    for path in ("dist/notes.js", "extra.py"):
+        (tree / path).write_text("x = 1\n")
+    host = FakeHost(agent=says(verdict("01-01:T1")))
+    run(a_step(ADD, changed=("dist/notes.js", "extra.py", "notes.py", "gone.py")), host)
+
+    shown = host.tasks[0][1].prompt.partition("no plan lists")[2].partition("##")[0]
+    assert "- build output: dist/notes.js\n- product: extra.py\n" in shown
+    assert "notes.py" not in shown.replace("dist/notes.js", "")
+    assert "gone.py" not in shown
+
+
 # Findings and assumptions
 
 

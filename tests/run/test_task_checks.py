@@ -385,6 +385,27 @@ def test_a_file_that_was_never_there_cannot_be_named(root: Path) -> None:
     assert "is committed" in replies[1]
 
 
+def test_output_is_to_be_ignored_and_not_committed(root: Path) -> None:
+    replies: list[str] = []
+
+    async def work(task: AgentTask, host: AgentHost) -> None:
+        (task.tree / "made.txt").write_text("made\n")
+        (task.tree / "dist").mkdir()
+        (task.tree / "dist" / "made.js").write_text("made\n")
+        (task.tree / "helper.py").write_text("made = 1\n")
+        replies.append(await done(host, 1, "wrote it", "made.txt"))
+        (task.tree / ".gitignore").write_text("/dist/\n")
+        replies.append(await done(host, 1, "wrote it", "made.txt", "helper.py", ".gitignore"))
+
+    do(root, Scripted([task()], work))
+
+    named, _, output = replies[0].partition("; output or data")
+    assert "helper.py. Name in `files`" in named
+    assert "dist/made.js. Add it to .gitignore" in output
+    assert "dist" not in named
+    assert committed(root)["01-01/1"]["paths"] == [".gitignore", "helper.py", "made.txt"]
+
+
 # What the next attempt is told
 
 

@@ -18,6 +18,7 @@ from gsd_core import (
     Task,
     TaskCommit,
 )
+from gsd_core.planning.changed_files import is_output
 from gsd_core.planning.plan_tasks import is_test_file
 
 from .answers import AskArchitecture, NeedAuthentication, TaskDone
@@ -263,9 +264,8 @@ class TaskLog:
         if not commit.problem:
             self._done.add(task.number)
             self._files[task.number] = call.files
-            return (
-                f"Task {task.number} is committed ({commit.commit[:7]}). {_left_note(commit)}{self._next()}"
-            )
+            left = self._left_note(commit)
+            return f"Task {task.number} is committed ({commit.commit[:7]}). {left}{self._next()}"
         if commit.check and commit.check.unusable:
             self._fail_for_check(task, commit.check.unusable)
         if self.failure:
@@ -385,6 +385,14 @@ class TaskLog:
             "In `issues`, say first what you think the cause is, and what a person should change."
         )
 
+    def _left_note(self, commit: TaskCommit) -> str:
+        """Return a sentence about files that changed too, and that no task has named; not about output."""
+        names = [path for path in commit.left if not is_output(self.step.tree, path)]
+        if not names:
+            return ""
+        later = "If they belong to a later task, name them in its `files`."
+        return f"These files changed too and are in no commit: {', '.join(names[:10])}. {later} "
+
     def _next(self) -> str:
         left = self._open_tasks()
         return f"Continue with task {left[0].number}." if left else "That was the last task: answer now."
@@ -408,15 +416,6 @@ def _shortened(problem: str) -> str:
     first, _, rest = problem.partition("\n")
     room = max(MAX_PROBLEM - len(first), MAX_PROBLEM // 2)
     return f"{first[:MAX_PROBLEM]}\n…{rest[-room:]}"
-
-
-def _left_note(commit: TaskCommit) -> str:
-    """Return a sentence about files that changed too, and that no task has named."""
-    if not commit.left:
-        return ""
-    names = ", ".join(commit.left[:10])
-    later = "If they belong to a later task, name them in its `files`."
-    return f"These files changed too and are in no commit: {names}. {later} "
 
 
 def commit_subject(plan: Plan, task: Task, files: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from gsd_core import (
     Verified,
     padded,
 )
+from gsd_core.planning.changed_files import lines_by_kind, unlisted_files
 from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
@@ -141,6 +142,7 @@ def _sources(step: StepRequest, phase: PhaseView, result: AgentResult) -> Source
 def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -> str:
     # Paths and outputs only: nothing that the executors said about their own work.
     files = sorted({path for plan in executed_plans(phase) for path in plan.files_modified})
+    unlisted = lines_by_kind(phase.project, unlisted_files(phase.changed, phase.plans))
     kinds = {"requirement": "Requirements", "criterion": "Success criteria", "truth": "Truths"}
     asked: list[str] = []
     for kind, name in kinds.items():
@@ -154,6 +156,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         codebase_section(step, brief=True),
         agent_skills_section(step, "verifier"),
         section("Files that the plans list as changed", fence("files", bullets(files))),
+        section("Files of the commits that no plan lists", fence("unlisted", bullets(unlisted))),
         section("Current output of the checks, in a clean checkout", outputs),
     )
 
