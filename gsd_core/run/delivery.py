@@ -22,7 +22,7 @@ from gsd_core.protected_paths import is_secret_name, protected_part
 FOUND_BY = "gsd"
 """The finder of the gaps that the core itself finds."""
 MAX_COMPARED = 300
-"""How many promised files are compared with those before the phase."""
+"""How many files are compared with those before the phase."""
 LEFT_OUT = ("__pycache__", "node_modules", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 """Folders of generated files, which no commit of a run takes."""
 
@@ -117,7 +117,8 @@ async def with_history(git: Git, phase: PhaseView) -> PhaseView:
     start = await git.before(own) if own else ""
     missing = [path for path in paths if path not in facts.files]
     removed = await git.removed_since(start, missing) if start else {}
-    kept = [path for path in paths if path in facts.files and start][:MAX_COMPARED]
+    known = dict.fromkeys([*paths, *phase.changed])
+    kept = [path for path in known if path in facts.files and start][:MAX_COMPARED]
     history = History(
         files=facts.files,
         changed=facts.changed,

@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 from gsd_core.errors import Transient
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_run_agent, gsd_wrap_step
+from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import RunStep, StepRequest, StepResult
 from gsd_core.run.runtime import RunEnd
@@ -404,6 +405,22 @@ def test_output_is_to_be_ignored_and_not_committed(root: Path) -> None:
     assert "dist/made.js. Add it to .gitignore" in output
     assert "dist" not in named
     assert committed(root)["01-01/1"]["paths"] == [".gitignore", "helper.py", "made.txt"]
+
+
+def test_a_dependency_that_a_plan_adds_and_nothing_uses_is_a_gap(root: Path) -> None:
+    (root / "requirements.txt").write_text("long-known\n")
+    h.git(root, "add", ".")
+    h.git(root, "commit", "-qm", "before")
+
+    async def work(task: AgentTask, host: AgentHost) -> None:
+        (task.tree / "made.txt").write_text("made\n")
+        (task.tree / "requirements.txt").write_text("long-known\nleft-pad\n")
+        await done(host, 1, "wrote it", "made.txt", "requirements.txt")
+
+    do(root, Scripted([task()], work), options=Options(gap_rounds=0))
+
+    gaps = next(fact.data["gaps"] for fact in h.facts(root, "step.completed") if "/verify" in fact.step)
+    assert [gap for gap in gaps if "requirements" in gap] == ["requirements.txt: left-pad"]
 
 
 # What the next attempt is told
