@@ -23,7 +23,7 @@ from gsd_core.model.step import TaskCommit
 from .changed_files import MAX_NAMED, unlisted_files, untouched_files
 from .frontmatter import read_frontmatter, render_frontmatter
 from .markdown import bullets, document, inline, prose, read_text, title
-from .model import Plan, Planning
+from .model import PhaseView, Plan, Planning
 from .plan_tasks import parts_of
 
 MAX_FILES = 300
@@ -191,27 +191,31 @@ def _long_duration(duration: timedelta | None) -> str:
 
 # Reading
 
-_TASK = re.compile(r"^[ \t]*[-*][ \t]+Task (\d{1,4})\b", re.MULTILINE)
+_TASK = re.compile(r"^[ \t]*[-*][ \t]+Task (\d{1,4})\b(.*)", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+(.*\S)", re.MULTILINE)
 
 
 def with_notes(planning: Planning, root: Path) -> Planning:
-    """Return *planning* with the decisions and issues of the executed plans.
+    """Return *planning* with the decisions and open issues of the executed plans.
 
-    They are read apart from the rest, because only prompts need them and projects have many summaries.
+    They are read apart from the rest, because only prompts need them and projects have many summaries. The
+    issues of a plan that went on without a task say why that failed. They are resolved once the phase passes.
     """
-    phases = tuple(
-        attrs.evolve(phase, plans=tuple(_with_notes(plan, root) for plan in phase.plans))
-        for phase in planning.phases
-    )
-    return attrs.evolve(planning, phases=phases)
+    phases: list[PhaseView] = []
+    for phase in planning.phases:
+        passed = phase.verdict is not None and phase.verdict.status == "passed" and not phase.verdict.stale
+        plans = tuple(_with_notes(plan, root, passed) for plan in phase.plans)
+        phases.append(attrs.evolve(phase, plans=plans))
+    return attrs.evolve(planning, phases=tuple(phases))
 
 
-def _with_notes(plan: Plan, root: Path) -> Plan:
+def _with_notes(plan: Plan, root: Path, passed: bool) -> Plan:
     if not plan.summary:
         return plan
     try:
-        decisions, issues = _notes(read_text(root, plan.summary), plan.summary)
+        text = read_text(root, plan.summary)
+        decisions, issues = _notes(text, plan.summary)
+        issues = () if passed and tasks_listed(text, UNDONE) else issues
     except PlanningError:
         # Other tools and people write summaries too; missing notes in a prompt do not justify a failure.
         return plan
@@ -228,9 +232,9 @@ def _notes(text: str, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
 
 
-def tasks_listed(text: str, heading: str) -> tuple[int, ...]:
-    """Return the numbers of the tasks that a SUMMARY.md lists under *heading*, such as :data:`UNDONE`."""
-    return tuple(map(int, _TASK.findall(_section(text, heading))))
+def tasks_listed(text: str, heading: str) -> dict[int, str]:
+    """Return what a SUMMARY.md says of each task that it lists under *heading*, such as :data:`UNDONE`."""
+    return {int(number): said for number, said in _TASK.findall(_section(text, heading))}
 
 
 def _section(text: str, heading: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gsd_core import Artifact, MustHaves, PhaseView, Plan, Planning
+from gsd_core import Artifact, MustHaves, PhaseView, Plan, Planning, Verdict
 from gsd_core.planning.milestone_close import milestones_entry, shipped
 from gsd_core.planning.plan import parse_plan
 from gsd_core.planning.summary import render_summary, with_notes
@@ -94,6 +94,32 @@ def test_a_plan_provides_only_what_its_commits_contain() -> None:
 
     assert "store.py: It" in text
     assert "list.py: It" not in text
+
+
+@pytest.mark.parametrize("undone", [(), ("Task 2 was not done: it failed",)])
+@pytest.mark.parametrize("verdict", [None, Verdict(status="gaps_found"), Verdict(status="passed")])
+def test_the_issues_of_a_deferred_task_are_resolved_once_the_phase_passes(
+    tmp_path: Path, undone: tuple[str, ...], verdict: Verdict | None
+) -> None:
+    text = render_summary(
+        PLAN,
+        date="2026-01-31",
+        duration=None,
+        commits=[],
+        created=[],
+        modified=[],
+        accomplishments=["Store"],
+        decisions=[],
+        deviations=[],
+        issues=["The library is too old"],
+        undone=undone,
+    )
+    (tmp_path / "S.md").write_text(text)
+    phase = PhaseView(number="1", name="x", project=tmp_path, plans=(PLAN,), verdict=verdict)
+    [plan] = with_notes(Planning(phases=(phase,)), tmp_path).phases[0].plans
+
+    is_resolved = bool(undone) and verdict is not None and verdict.status == "passed"
+    assert plan.issues == (() if is_resolved else ("The library is too old",))
 
 
 def test_a_summary_of_thousands_of_files_is_read_back(tmp_path: Path) -> None:
