@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-ReplacedBecause: TypeAlias = Literal["passes before", "cannot run"]
+ReplacedBecause: TypeAlias = Literal["passes before", "cannot run", "disputed"]
 
 
 @attrs.frozen(kw_only=True)

@@ -64,7 +64,7 @@ MAX_PLAN = 60_000
 """Characters of the plan that the executor sees; a plan of GSD's own has a few thousand."""
 MAX_FAILURE = 2000
 MAX_LEFT_BEHIND = 30
-_BECAUSE = {"passes before": "passed before the task", "cannot run": "could not run"}
+_BECAUSE = {"passes before": "passed before the task", "cannot run": "could not run", "disputed": "was wrong"}
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -101,7 +101,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         }
         result = await host.run_agent("execute", task, accept, functions)
     except RejectedAnswer as error:
-        failures = "\n".join([str(error), *(one.reason for one in log.deferred.values())])
+        failures = "\n".join([str(error), *log.deferred_lines])
         message = f"plan {plan.id}: {failures}{log.diagnosis(_report_in(error.value).issues)}"
         raise Permanent(message, hint=f"if the plan is wrong, edit {plan.path}; then resume") from error
     report = _report_in(result.value)
