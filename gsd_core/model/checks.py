@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 Outcome: TypeAlias = Literal["passed", "failed", "skipped"]
-ReplacedBecause: TypeAlias = Literal["passes before", "cannot run"]
+ReplacedBecause: TypeAlias = Literal["passes before", "cannot run", "disputed"]
 
 
 @attrs.frozen(kw_only=True)

@@ -180,7 +180,9 @@ class TaskCommit:
 
     *paths* are the files that the commit changed, *created* those of them that are new and *deleted* those
     that are gone (a renamed file is one of each). *at* is its time, *note* what the agent said it did.
-    *left* are files that changed during the step and that no task has named: they are in no commit.
+    *left* are files that changed during the step and that no task has named: they are in no commit. *undone*
+    is what the agents of the step did that only the run may do, such as commits of their own, and that was
+    undone; only for a task that was committed before.
     """
 
     commit: str = ""
@@ -192,6 +194,7 @@ class TaskCommit:
     check: CheckResult | None = None
     problem: str = ""
     left: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
 
 
 Accept: TypeAlias = Callable[[AgentResult], Sequence[str]]

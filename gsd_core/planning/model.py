@@ -187,8 +187,8 @@ class History:
     *files* are the paths in HEAD, *changed* those that differ from HEAD or are untracked, *ignored* those
     of the phase's promised files that git ignores, *nested* the folders inside the project that are
     nested repositories. *commits* are the full ids of HEAD and its ancestors. *before* has the texts of the
-    promised files as they were before the first commit of the phase, *removed* those that a commit of another
-    phase removed since, with its subject.
+    promised and changed files as they were before the first commit of the phase, *removed* the promised ones
+    that a commit of another phase removed since, with its subject.
     """
 
     files: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ prompts of later plans; that the file exists means that its plan was executed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -16,13 +16,14 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.model.counts import counted
+from gsd_core.model.counts import counted, some_of
 from gsd_core.model.ids import padded
 from gsd_core.model.step import TaskCommit
 
+from .changed_files import MAX_NAMED, unlisted_files, untouched_files
 from .frontmatter import read_frontmatter, render_frontmatter
 from .markdown import bullets, document, inline, prose, read_text, title
-from .model import Plan, Planning
+from .model import PhaseView, Plan, Planning
 from .plan_tasks import parts_of
 
 MAX_FILES = 300
@@ -86,13 +87,16 @@ def render_summary(
 
     *commits* are pairs of a task's name and its commit's hash; *duration* is ``None`` if it is unknown;
     *created*, *modified* and *deleted* are paths. *accomplishments* say for each task what was done,
-    *one_liner* what there is now as a whole; *checks* is a line for each check that was run. *deferred* is
-    work that was left for later, *logins* are those that a person was asked for. *undone* are tasks that the
-    plan went on without, *postponed* the checkpoints that a person sees at the end of the phase; both are
+    *one_liner* what there is now as a whole. *deviations* are what the agent reports; where the files and the
+    tasks are not those of the plan, that is added. *checks* is a line for each check that was run. *deferred*
+    is work that was left for later, *logins* are those that a person was asked for. *undone* are tasks that
+    the plan went on without, *postponed* the checkpoints that a person sees at the end of the phase; both are
     read back for the verification (:func:`tasks_listed`), by the number that each line begins with.
     """
     number = plan.id.rpartition("-")[2]
     folder = PurePosixPath(plan.path).parent.name or padded(plan.phase)
+    changed = (*created, *modified, *deleted)
+    deviations = (*deviations, *_deviations(plan, changed, undone))
     name = inline(plan.name or plan.objective.strip().partition("\n")[0]) or folder
     head = render_frontmatter(
         {
@@ -101,7 +105,11 @@ def render_summary(
             "subsystem": name,
             # The technology, as far as it is known here.
             "tags": sorted({PurePosixPath(path).suffix[1:].lower() for path in (*created, *modified)} - {""}),
-            "provides": [f"{a.path}: {a.provides}" for a in plan.must_haves.artifacts if a.provides]
+            "provides": [
+                f"{a.path}: {a.provides}"
+                for a in plan.must_haves.artifacts
+                if a.provides and a.path.removeprefix("./") in (*created, *modified)
+            ]
             or accomplishments,
             "key-files": {
                 "created": created[:MAX_FILES],
@@ -132,7 +140,7 @@ def render_summary(
         f"**{title(one_liner.strip() or (accomplishments[0] if accomplishments else name))}**",
         f"## Performance\n\n- **Duration:** {_long_duration(duration)}\n- **Completed:** {inline(date)}\n"
         f"- **Tasks:** {_number_of_tasks(plan, [name for name, _ in commits])}\n"
-        f"- **Files modified:** {len({*created, *modified, *deleted})}",
+        f"- **Files modified:** {len({*changed})}",
         f"## Accomplishments\n{bullets(accomplishments) or '- None'}",
         "\n".join(["## Task Commits\n\nEach task was committed atomically:\n", *task_commits]),
         "\n".join(["## Files Created/Modified", *(files or ["None"])]),
@@ -148,6 +156,15 @@ def render_summary(
         f"---\n*Phase: {inline(folder)}*\n*Completed: {inline(date)}*",
     ]
     return f"{head}\n{document(parts)}"
+
+
+def _deviations(plan: Plan, changed: Sequence[str], undone: Sequence[str]) -> Iterator[str]:
+    """Yield where what was done is not what *plan* says, whatever the agent reports."""
+    yield from (line.partition(":")[0] for line in undone)
+    if more := unlisted_files(changed, [plan]):
+        yield f"Changed, although the plan does not list them: {some_of(more, MAX_NAMED)}"
+    if left := untouched_files(plan, changed):
+        yield f"Not changed, although the plan lists them: {some_of(left, MAX_NAMED)}"
 
 
 def _number_of_tasks(plan: Plan, committed: Sequence[str]) -> int:
@@ -174,27 +191,31 @@ def _long_duration(duration: timedelta | None) -> str:
 
 # Reading
 
-_TASK = re.compile(r"^[ \t]*[-*][ \t]+Task (\d{1,4})\b", re.MULTILINE)
+_TASK = re.compile(r"^[ \t]*[-*][ \t]+Task (\d{1,4})\b(.*)", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+(.*\S)", re.MULTILINE)
 
 
 def with_notes(planning: Planning, root: Path) -> Planning:
-    """Return *planning* with the decisions and issues of the executed plans.
+    """Return *planning* with the decisions and open issues of the executed plans.
 
-    They are read apart from the rest, because only prompts need them and projects have many summaries.
+    They are read apart from the rest, because only prompts need them and projects have many summaries. The
+    issues of a plan that went on without a task say why that failed. They are resolved once the phase passes.
     """
-    phases = tuple(
-        attrs.evolve(phase, plans=tuple(_with_notes(plan, root) for plan in phase.plans))
-        for phase in planning.phases
-    )
-    return attrs.evolve(planning, phases=phases)
+    phases: list[PhaseView] = []
+    for phase in planning.phases:
+        passed = phase.verdict is not None and phase.verdict.status == "passed" and not phase.verdict.stale
+        plans = tuple(_with_notes(plan, root, passed) for plan in phase.plans)
+        phases.append(attrs.evolve(phase, plans=plans))
+    return attrs.evolve(planning, phases=tuple(phases))
 
 
-def _with_notes(plan: Plan, root: Path) -> Plan:
+def _with_notes(plan: Plan, root: Path, passed: bool) -> Plan:
     if not plan.summary:
         return plan
     try:
-        decisions, issues = _notes(read_text(root, plan.summary), plan.summary)
+        text = read_text(root, plan.summary)
+        decisions, issues = _notes(text, plan.summary)
+        issues = () if passed and tasks_listed(text, UNDONE) else issues
     except PlanningError:
         # Other tools and people write summaries too; missing notes in a prompt do not justify a failure.
         return plan
@@ -211,9 +232,9 @@ def _notes(text: str, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
 
 
-def tasks_listed(text: str, heading: str) -> tuple[int, ...]:
-    """Return the numbers of the tasks that a SUMMARY.md lists under *heading*, such as :data:`UNDONE`."""
-    return tuple(map(int, _TASK.findall(_section(text, heading))))
+def tasks_listed(text: str, heading: str) -> dict[int, str]:
+    """Return what a SUMMARY.md says of each task that it lists under *heading*, such as :data:`UNDONE`."""
+    return {int(number): said for number, said in _TASK.findall(_section(text, heading))}
 
 
 def _section(text: str, heading: str) -> str:

@@ -6,7 +6,7 @@ The core does this itself and not a detector: it needs git, and no plugin may be
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePath, PurePosixPath
 
 from attrs import evolve
@@ -14,6 +14,7 @@ from attrs import evolve
 from gsd_core.git import Git, git_common_dir
 from gsd_core.model.gap import BadArtifact, Gap
 from gsd_core.model.ids import normal_phase
+from gsd_core.planning.changed_files import listed_in
 from gsd_core.planning.model import History, PhaseView, Plan
 from gsd_core.planning.numbers import NUMBER
 from gsd_core.protected_paths import is_secret_name, protected_part
@@ -21,7 +22,7 @@ from gsd_core.protected_paths import is_secret_name, protected_part
 FOUND_BY = "gsd"
 """The finder of the gaps that the core itself finds."""
 MAX_COMPARED = 300
-"""How many promised files are compared with those before the phase."""
+"""How many files are compared with those before the phase."""
 LEFT_OUT = ("__pycache__", "node_modules", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 """Folders of generated files, which no commit of a run takes."""
 
@@ -32,13 +33,6 @@ def promised(plan: Plan) -> tuple[str, ...]:
     Protected paths and files with secrets are left out, because a task never commits them.
     """
     return tuple(dict.fromkeys(path for path in listed_in(plan) if is_committable(path)))
-
-
-def listed_in(plan: Plan) -> Iterator[str]:
-    """Yield all paths that *plan* lists."""
-    yield from plan.files_modified
-    yield from (artifact.path for artifact in plan.must_haves.artifacts)
-    yield from (path for task in plan.tasks for path in task.files)
 
 
 def is_committable(path: str) -> bool:
@@ -123,7 +117,8 @@ async def with_history(git: Git, phase: PhaseView) -> PhaseView:
     start = await git.before(own) if own else ""
     missing = [path for path in paths if path not in facts.files]
     removed = await git.removed_since(start, missing) if start else {}
-    kept = [path for path in paths if path in facts.files and start][:MAX_COMPARED]
+    known = dict.fromkeys([*paths, *phase.changed])
+    kept = [path for path in known if path in facts.files and start][:MAX_COMPARED]
     history = History(
         files=facts.files,
         changed=facts.changed,

@@ -18,6 +18,7 @@ from attrs import evolve
 from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult, ReplacedBecause, ReplacedCheck, TaskCheck
 from gsd_core.model.step import StepRequest
+from gsd_core.planning.changed_files import listed_in
 from gsd_core.planning.model import Plan, Task
 from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.protected_paths import protected_part
@@ -25,7 +26,6 @@ from gsd_core.sanitize import redact, sanitize
 
 from .check_output import syntax_error, why_unusable
 from .commands import check
-from .delivery import listed_in
 from .permission import StepGate
 from .runtime import Run
 

@@ -7,16 +7,20 @@ just before a crash, and is not in the journal, is found and recorded instead of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from attrs import evolve
 
 from gsd_core.errors import GsdError
-from gsd_core.git import GitUnavailable
+from gsd_core.git import GitUnavailable, Uncommitted
 from gsd_core.machine import facts
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.counts import some_of
 from gsd_core.model.step import StepRequest, TaskCommit
+from gsd_core.planning.changed_files import is_output
 from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import clip, redact, safe_text
 
@@ -31,19 +35,19 @@ from .delivery import (
     promised,
     relative_to,
 )
-from .guard import check_seal
+from .guard import check_seal, found_before
 from .integration import merge_of
 from .permission import StepGate
 from .runtime import Run
 from .secret_files import REMOVE, allowed_secret_files, bullets, find_secret_files
 from .task_checks import check_task, needs_no_changes, passed_before, problem_of, tests_of_cycle
-from .work import SHOWN, changes, require_branch, unexplained
+from .work import SHOWN, Changes, changes, require_branch, unexplained
 
 MAX_SUBJECT_LENGTH = 120
 MAX_BODY_LENGTH = 1000
 _REMEDY = (
     "Move them, change the rule that ignores them, or remove the inner repository; "
-    "name in `files` only what belongs in the project's repository."
+    "name in `files` only what you created, changed or deleted in the project's repository."
 )
 _KEEP_TESTS = (
     "Take these changes back, so that the tests are those that failed before. If a test itself was wrong, "
@@ -63,7 +67,7 @@ async def commit_task(
     """See :meth:`gsd_core.StepHost.commit_task`."""
     assert step.plan is not None, "only a plan has tasks"
     if known := await _known_commit(run, step, step.plan, task):
-        return known
+        return evolve(known, undone=found_before(run, step.id))
     result = await check_task(run, step, gate, task)
     if problem := problem_of(task, result):
         return TaskCommit(check=result, problem=problem)
@@ -109,7 +113,8 @@ async def commit_task(
     left = unexplained(run.tree, found.ours, [*taken, *withheld])
     covered = {*taken, *withheld, *found.theirs}
     listed = [path for path in named if is_committable(path) and path not in covered]
-    missing = [u for u in await run.git.uncommitted(listed) if u.path not in covered]
+    missing = [*_absent(run, step, paths, found), *await run.git.uncommitted(listed)]
+    missing = [u for u in missing if u.path not in covered]
     # What the agent names too generously, such as __pycache__, is left out silently.
     missing = [u for u in missing if may_commit(u.path) or is_within(u.path, promised(step.plan))]
     if missing:
@@ -118,11 +123,13 @@ async def commit_task(
     # A task that has nothing to change gets an empty commit: a task is done once it has a commit.
     if not taken and not withheld and not needs_no_changes(run, step, task):
         named_here = f" (you named {', '.join(paths)})" if paths else ""
-        problem = f"no file of the task has changed since the last commit{named_here}{_others(left)}"
+        problem = (
+            f"no file of the task has changed since the last commit{named_here}{_others(run.tree, left)}"
+        )
         return TaskCommit(check=result, problem=problem, left=left)
     if is_last and left and not gate.asked_to_name:
         gate.asked_to_name = True
-        problem = f"these files would be left out of the plan's commits{_others(left)}"
+        problem = f"these files would be left out of the plan's commits{_others(run.tree, left)}"
         return TaskCommit(check=result, problem=problem, left=left)
     await require_branch(run)
     name = f"{step.plan.id}/{task.number}"
@@ -152,6 +159,16 @@ async def commit_task(
     return done
 
 
+def _absent(run: Run, step: StepRequest, paths: Sequence[str], found: Changes) -> Iterator[Uncommitted]:
+    """Yield those of *paths*, which the agent names, that do not exist and that it did not delete either."""
+    deleted = (path for fact in run.facts(facts.TaskCommitted, step=step.id) for path in fact.data.deleted)
+    known = [*found.ours, *found.theirs, *deleted]
+    for path in dict.fromkeys(relative_to(step.tree, path) for path in paths):
+        is_known = any(is_within(other, [path]) or fnmatchcase(other, path) for other in known)
+        if not is_known and not os.path.lexists(step.tree / path):
+            yield Uncommitted(path=path, reason="it does not exist, and you deleted no such file")
+
+
 async def has_merged(run: Run, step: StepRequest, merge: facts.MergeFailed) -> bool:
     """Return whether the last task, which resolves *merge*, is committed.
 
@@ -174,14 +191,22 @@ async def _is_last(run: Run, step: StepRequest, plan: Plan, task: Task) -> bool:
     return all(n in step.tasks_done or f"{plan.id}/{n}" in recorded for n in others)
 
 
-def _others(left: Sequence[str]) -> str:
-    """Return a sentence about files that changed without being named."""
-    if not left:
-        return ""
-    return (
-        f"; changed, and not named: {some_of(left, SHOWN)}. Name in `files` what belongs to the "
-        "task, delete what was a trial, and leave alone what is not yours"
-    )
+def _others(root: Path, left: Sequence[str]) -> str:
+    """Return a sentence about files that changed without being named; none of it asks to commit output."""
+    written = [path for path in left if is_output(root, path)]
+    others = [path for path in left if path not in written]
+    found = ""
+    if others:
+        found += (
+            f"; changed, and not named: {some_of(others, SHOWN)}. Name in `files` what belongs to the "
+            "task, delete what was a trial, and leave alone what is not yours"
+        )
+    if written:
+        found += (
+            f"; output or data, which no commit needs: {some_of(written, SHOWN)}. Add it to .gitignore, or "
+            "delete it"
+        )
+    return found
 
 
 def trailers(run: Run, step: str, task: str = "") -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from gsd_core import (
     Answer,
     Artifact,
     CheckResult,
+    DeferredTask,
+    Gap,
     GapReport,
     MustHaves,
     Permanent,
@@ -92,7 +95,7 @@ def does(*numbers: int, replies: list[str] | None = None, **report: Any) -> dict
                 replies.append(reply)
         return {**NOTHING, **report}
 
-    return {"execute": play}
+    return {"execute": play, "dispute-1": KEPT}
 
 
 def test_each_task_is_committed_under_its_own_subject() -> None:
@@ -547,6 +550,84 @@ def test_without_another_check_the_failure_names_the_program_and_the_plan() -> N
     assert all(part in str(caught.value) for part in ("task 1", "`jq`", STORE.check, "jq is needed."))
     assert all(part in caught.value.hint for part in ("install", "task 1", "01-01-PLAN.md"))
     assert host.keys == ("execute", "repair-1")
+
+
+def disputes(*disputed: str, replies: list[str], then: Sequence[int] = ()) -> dict[str, Any]:
+    """An executor that calls task_done for task 1 with each dispute, then for the tasks *then*."""
+
+    async def play(turn: Turn) -> Any:
+        for number, said in [*((1, said) for said in disputed), *((number, "") for number in then)]:
+            call = {"task": number, "files": ["notes.py"], "note": "stored", "dispute": said}
+            replies.append(await turn.call("task_done", **call))
+        return {**NOTHING, "issues": ["The check is wrong."]}
+
+    return {"execute": play}
+
+
+def test_a_disputed_check_is_replaced_by_the_planner_and_costs_no_attempt() -> None:
+    replies: list[str] = []
+    agent = {**disputes("", "The path is wrong.", replies=replies, then=[2]), "dispute-1": BETTER}
+    host = FakeHost(agent=agent, checks={STORE.check: [1]})
+    result = run(a_step(real_plan()), host)
+
+    assert replies[1].startswith("Task 1 is committed")
+    assert "The path is wrong." in host.task("dispute-1").prompt
+    texts = {file.path.rpartition("-")[2]: file.text for file in result.files}
+    assert (
+        f"was replaced, because it was wrong: `{STORE.check}` became `{BETTER['check']}`"
+        in texts["SUMMARY.md"]
+    )
+    assert BETTER["check"] in texts["PLAN.md"]
+
+
+def test_a_disputed_check_that_the_planner_keeps_is_not_disputed_again() -> None:
+    replies: list[str] = []
+    agent = {**disputes(*["It is wrong."] * 4, replies=replies), "dispute-1": KEPT}
+    host = FakeHost(agent=agent, checks={STORE.check: [1]})
+    with pytest.raises(Permanent, match="failed 3 times"):
+        run(a_step(real_plan()), host)
+
+    assert host.keys == ("execute", "dispute-1")
+    assert f"The planner keeps the check: {KEPT['reason']}" in replies[0]
+    assert ["costs no attempt" in reply for reply in replies] == [True, False, False, False]
+    assert "attempt 1 of 3" in replies[1]
+
+
+@pytest.mark.parametrize("fails_too", [False, True])
+def test_before_work_is_taken_back_the_planner_is_asked_about_the_check(fails_too: bool) -> None:
+    replies: list[str] = []
+    last = [""] if fails_too else []
+    agent = {**disputes("", "", "", *last, replies=replies, then=[2]), "dispute-1": BETTER}
+    host = FakeHost(agent=agent, checks={STORE.check: [1], BETTER["check"]: [int(fails_too), 0]})
+    run(a_step(real_plan(), will_be_verified=True), host)
+
+    assert host.deferred == []
+    assert ("costs no attempt" in replies[2]) is fails_too
+    assert replies[-2].startswith("Task 1 is committed")
+
+
+def test_the_work_of_a_deferred_task_is_named_to_the_next_attempt_and_in_its_gap(tmp_path: Path) -> None:
+    class Keeps(FakeHost):
+        async def defer_task(self, task: Task, reason: str, paths: Sequence[str] = ()) -> DeferredTask:
+            deferred = await super().defer_task(task, reason, paths)
+            return evolve(deferred, ref=f"refs/gsd/recover/{task.number}")
+
+    def host(*then: int, exits: int) -> FakeHost:
+        agent = {**disputes("", "", "", replies=[], then=then), "dispute-1": KEPT, "dispute-2": KEPT}
+        return Keeps(agent=agent, checks={STORE.check: [1], other.check: [exits]})
+
+    other = evolve(LIST, files=("list.py",), check="test -s list.py")
+    step = a_step(real_plan(REAL, other), will_be_verified=True)
+    with pytest.raises(Permanent, match="kept in refs/gsd/recover/1"):
+        run(step, host(2, 2, 2, exits=1))
+    (tmp_path / "S.md").write_text(run(step, host(2, exits=0)).files[0].text)
+    assert step.plan is not None
+    plan = evolve(step.plan, summary="S.md")
+    found = Gap(truth="The check passes", reason="it fails", about="01-01/1", missing=("a fix",))
+    phase = PhaseView(number="1", name="Notes", project=tmp_path, plans=(plan,))
+    [gap] = with_unfinished(phase, GapReport(gaps=(found,))).gaps
+    assert gap.missing[0] == "a fix"
+    assert "git show refs/gsd/recover/1" in gap.missing[1]
 
 
 class WrongSyntax(FakeHost):

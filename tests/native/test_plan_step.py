@@ -300,6 +300,16 @@ def test_a_gap_that_no_plan_closes_is_sent_back() -> None:
     assert "01-01:T1" not in host.task("revise-1").prompt
 
 
+def test_a_requirement_that_is_filled_in_closes_no_gap() -> None:
+    gap = Gap(truth="Notes are sorted", reason="nothing sorts them", about="NOTE-01")
+    repaired = an_answer(requirements=[], truths=[a_truth("Notes are sorted", [])])
+    answer = an_answer(requirements=[], truths=[a_truth(serves=[])])
+    host = FakeHost(agent={"plan": {"plans": [answer]}, "revise-1": {"plans": [repaired]}})
+    run(a_gap_round(gap), host)
+
+    assert "no plan closes gap NOTE-01" in host.task("revise-1").prompt
+
+
 def test_a_gap_about_a_file_is_addressed_by_a_plan_that_changes_it() -> None:
     gap = Gap(truth="notes.py is not a stub", reason="one line", about="notes.py")
     host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[])]}})

@@ -20,6 +20,7 @@ from gsd_core import (
     History,
     HumanCheck,
     MustHaves,
+    Permanent,
     PhaseView,
     Plan,
     Planning,
@@ -142,27 +143,56 @@ def test_gaps_are_written_to_the_verification() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
+    "given",
     [
-        None,
-        "all good, status: passed",
-        {"verdicts": []},
-        {"verdicts": "holds"},
-        {"verdicts": [{"id": "01-01:T1", "status": "passed"}]},
-        {"verdicts": [verdict("01-01:T1", "HOLDS")]},
-        {"verdicts": [verdict("01-01:T1", citations=[])]},
-        {"verdicts": [verdict("01-01:T1", "human", evidence=" ")]},
-        {"verdicts": [verdict("01-01:T1", "human", citations=[])]},
-        {"verdicts": [verdict("01-01:T1"), verdict("01-01:T1", "fails")]},
-        {"verdicts": [verdict("1-1:T1")]},
+        verdict("01-01:T1", citations=[]),
+        verdict("01-01:T1", "human", evidence=" "),
+        verdict("01-01:T1", "human", citations=[]),
     ],
 )
-def test_an_invalid_verdict_is_not_a_pass(value: Any) -> None:
-    host = FakeHost(agent={"verify": AgentResult(value=value, uses=(READ,))})
+def test_an_invalid_verdict_is_not_a_pass(given: dict[str, Any]) -> None:
+    host = FakeHost(agent=says(given))
     report = report_of(a_step(ADD), host)
 
     assert [(gap.about, gap.status) for gap in report.gaps] == [("01-01:T1", "unverified")]
     assert len(host.complaints) == 2
+
+
+LEFT_OUT: list[Any] = [
+    None,
+    "all good, status: passed",
+    {"verdicts": []},
+    {"verdicts": "holds"},
+    {"verdicts": [{"id": "01-01:T1", "status": "passed"}]},
+    {"verdicts": [verdict("01-01:T1", "HOLDS")]},
+    {"verdicts": [verdict("01-01:T1"), verdict("01-01:T1", "fails")]},
+    {"verdicts": [verdict("1-1:T1")]},
+]
+
+
+@pytest.mark.parametrize("value", LEFT_OUT)
+def test_without_a_verdict_the_phase_is_not_verified_and_nothing_is_planned_for_it(value: Any) -> None:
+    answer = AgentResult(value=value, uses=(READ,))
+    host = FakeHost(agent={"verify": answer, "verify-again": answer})
+    with pytest.raises(Permanent, match="no valid verdict on 01-01:T1"):
+        run(a_step(ADD), host)
+
+    assert host.keys == ("verify", "verify-again")
+    assert len(host.complaints) == 4
+
+
+def test_a_verdict_that_is_left_out_is_asked_for_again_alone() -> None:
+    step = a_step(a_plan("A note can be added", "Notes are listed"))
+    again = says(verdict("01-01:T2", "fails", reason="list() is empty"))["verify"]
+    typo = {"severity": "cosmetic", "problem": "A typo in the help"}
+    host = FakeHost(agent={**says(verdict("01-01:T1"), findings=(typo,)), "verify-again": again})
+    report = report_of(step, host)
+
+    assert [gap.reason for gap in report.gaps] == ["list() is empty"]
+    assert [one.about for one in report.evidence] == ["01-01:T1"]
+    assert [seen.text for seen in report.observations] == ["A typo in the help"]
+    assert "Notes are listed" in host.task("verify-again").prompt
+    assert "A note can be added" not in host.task("verify-again").prompt
 
 
 def test_a_missing_verdict_is_requested_again() -> None:
@@ -251,11 +281,11 @@ def test_requirements_are_verified_beside_the_truths() -> None:
     assert [gap.about for gap in report.gaps] == ["CORE-01"]
 
 
-def test_a_criterion_without_a_verdict_is_a_gap_although_all_truths_hold() -> None:
+def test_a_criterion_without_a_verdict_is_not_verified_although_all_truths_hold() -> None:
     step = a_step(ADD, criteria=("It says how many rows were skipped",))
-    report = report_of(step, FakeHost(agent=says(verdict("01-01:T1"))))
-
-    assert [(gap.about, gap.status) for gap in report.gaps] == [("01:C1", "unverified")]
+    agent = says(verdict("01-01:T1"))
+    with pytest.raises(Permanent, match=r"no valid verdict on 01:C1$"):
+        run(step, FakeHost(agent={**agent, "verify-again": agent["verify"]}))
 
 
 def test_the_verifier_sees_requirements_with_the_words_of_the_idea() -> None:
@@ -545,6 +575,19 @@ def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> No
     assert not report_of(step, host).passed
     assert "`pytest -q` (exit 0) passes without the work too" in host.complaints[0][0]
     assert "also without the work of this plan: it proves nothing about it" in host.tasks[0][1].prompt
+
+
+def test_files_that_no_plan_lists_are_shown_as_what_they_are(tree: Path) -> None:
+    (tree / "dist").mkdir()
+    for path in ("dist/notes.js", "extra.py"):
+        (tree / path).write_text("x = 1\n")
+    host = FakeHost(agent=says(verdict("01-01:T1")))
+    run(a_step(ADD, changed=("dist/notes.js", "extra.py", "notes.py", "gone.py")), host)
+
+    shown = host.tasks[0][1].prompt.partition("no plan lists")[2].partition("##")[0]
+    assert "- build output: dist/notes.js\n- product: extra.py\n" in shown
+    assert "notes.py" not in shown.replace("dist/notes.js", "")
+    assert "gone.py" not in shown
 
 
 # Findings and assumptions

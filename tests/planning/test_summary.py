@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import evolve
 
-from gsd_core import PhaseView, Plan, Planning
+from gsd_core import Artifact, MustHaves, PhaseView, Plan, Planning, Verdict
 from gsd_core.planning.milestone_close import milestones_entry, shipped
 from gsd_core.planning.plan import parse_plan
 from gsd_core.planning.summary import render_summary, with_notes
@@ -38,6 +40,86 @@ def test_decisions_and_issues_are_read_as_they_were_written(tmp_path: Path) -> N
 
     assert plan.decisions == ("UTF-8: always", "<b>Tabs</b>")
     assert plan.issues == ("Slow | on <NFS>",)
+
+
+def deviations(plan: Plan, **more: Any) -> str:
+    text = render_summary(
+        plan,
+        date="2026-01-31",
+        duration=None,
+        commits=[],
+        modified=[],
+        accomplishments=["Store"],
+        decisions=[],
+        deviations=[],
+        issues=[],
+        **more,
+    )
+    return text.partition("## Deviations from Plan\n\n")[2].partition("\n##")[0]
+
+
+def test_files_and_tasks_that_are_not_those_of_the_plan_are_deviations() -> None:
+    artifact = Artifact(path="api.py", provides="The API")
+    plan = evolve(
+        PLAN,
+        files_modified=("./store.py", "docs/", "tests/*.py", "list.py"),
+        must_haves=MustHaves(artifacts=(artifact,)),
+    )
+    planned = ["store.py", "docs/a/b.md", "tests/test_store.py", "list.py", "api.py"]
+
+    assert deviations(plan, created=planned).startswith("None")
+    found = deviations(plan, created=["store.py", "trial.py"], undone=["Task 2 was not done: it failed"])
+    assert found.splitlines() == [
+        "- Task 2 was not done",
+        "- Changed, although the plan does not list them: trial.py",
+        "- Not changed, although the plan lists them: docs/, tests/*.py, list.py",
+    ]
+
+
+def test_a_plan_provides_only_what_its_commits_contain() -> None:
+    listed = tuple(Artifact(path=path, provides="It") for path in ("store.py", "list.py"))
+    plan = evolve(PLAN, must_haves=MustHaves(artifacts=listed))
+    text = render_summary(
+        plan,
+        date="2026-01-31",
+        duration=None,
+        commits=[],
+        created=["store.py"],
+        modified=[],
+        accomplishments=["Store"],
+        decisions=[],
+        deviations=[],
+        issues=[],
+    )
+
+    assert "store.py: It" in text
+    assert "list.py: It" not in text
+
+
+@pytest.mark.parametrize("undone", [(), ("Task 2 was not done: it failed",)])
+@pytest.mark.parametrize("verdict", [None, Verdict(status="gaps_found"), Verdict(status="passed")])
+def test_the_issues_of_a_deferred_task_are_resolved_once_the_phase_passes(
+    tmp_path: Path, undone: tuple[str, ...], verdict: Verdict | None
+) -> None:
+    text = render_summary(
+        PLAN,
+        date="2026-01-31",
+        duration=None,
+        commits=[],
+        created=[],
+        modified=[],
+        accomplishments=["Store"],
+        decisions=[],
+        deviations=[],
+        issues=["The library is too old"],
+        undone=undone,
+    )
+    (tmp_path / "S.md").write_text(text)
+    phase = PhaseView(number="1", name="x", project=tmp_path, plans=(PLAN,), verdict=verdict)
+    [plan] = with_notes(Planning(phases=(phase,)), tmp_path).phases[0].plans
+
+    is_resolved = bool(undone) and verdict is not None and verdict.status == "passed"
+    assert plan.issues == (() if is_resolved else ("The library is too old",))
 
 
 def test_a_summary_of_thousands_of_files_is_read_back(tmp_path: Path) -> None:

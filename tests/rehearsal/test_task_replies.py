@@ -59,7 +59,8 @@ def test_a_task_of_an_earlier_attempt_is_accepted() -> None:
 
 
 def test_a_task_whose_check_fails_is_not_accepted() -> None:
-    replies = replies_to(1, 1, 1, 1, checks={STORE.check: [1]})
+    kept = {"dispute-1": {"check": "", "reason": "Task 1 is committed (so it is right)."}}
+    replies = replies_to(1, 1, 1, 1, checks={STORE.check: [1]}, agent=kept)
 
     assert [accepted for _, accepted in replies] == [False] * 4
     assert "attempt 1 of 3" in replies[0][0]

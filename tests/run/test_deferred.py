@@ -66,6 +66,21 @@ def test_the_plan_goes_on_and_the_missing_task_is_a_gap_and_not_a_success(tmp_pa
     assert "failed 3 times" in (root / PHASE / "deferred-items.md").read_text()
     gaps = next(fact.data["gaps"] for fact in h.facts(root, "step.completed") if "/verify" in fact.step)
     assert {"01-01/1", "01-01/3"} <= set(gaps)
+    assert f"git show {ref}" in (root / PHASE / "01-VERIFICATION.md").read_text()
+
+
+def test_a_wrong_check_is_replaced_before_good_work_is_taken_back(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    builder = Builder(2)
+    better = {"check": "grep -q wrong first.txt", "reason": "The plan has the wrong word."}
+    agent = Scripted([FIRST, SECOND], builder, [better])
+
+    do(root, agent, options=Options(gap_rounds=0))
+
+    assert "is committed" in builder.replies[2]
+    assert h.facts(root, "task.deferred") == []
+    assert (root / "first.txt").read_text() == "wrong 2\n"
+    assert better["check"] in h.git(root, "show", f"HEAD:{PHASE}/01-01-PLAN.md")
 
 
 @pytest.mark.parametrize(

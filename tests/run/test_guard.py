@@ -143,6 +143,8 @@ def test_an_agent_that_committed_its_work_itself_is_told_when_it_reports_the_tas
     assert "is committed" in replies[0]
     assert "undone" in replies[0]
     assert "I did it" not in h.git(root, "log", "--format=%s")
+    summary = next(root.glob(".planning/phases/01-*/01-01-SUMMARY.md")).read_text()
+    assert h.facts(root, "guard.found")[0].data["what"][0] in summary
     assert [task for _, task in h.trailed(root) if task] == ["01-01/1", "01-01/2"]
 
 

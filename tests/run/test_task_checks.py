@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 from gsd_core.errors import Transient
 from gsd_core.hook_markers import implements
 from gsd_core.hookspecs import gsd_run_agent, gsd_wrap_step
+from gsd_core.machine.state import Options
 from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.model.step import RunStep, StepRequest, StepResult
 from gsd_core.run.runtime import RunEnd
@@ -49,7 +50,8 @@ def task(
 class Scripted:
     """The rehearsal's agent, but with the *tasks* in its plan and *work* in place of its executor.
 
-    *decisions* are the planner's answers about checks, in turn, *more* are other fields of the plan.
+    *decisions* are the planner's answers about checks, in turn; after them it keeps each check. *more* are
+    other fields of the plan.
     """
 
     tasks: list[dict[str, Any]]
@@ -63,7 +65,8 @@ class Scripted:
     async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
         self.seen.append(task)
         if task.role == "planner" and "execute" in task.step:
-            return AgentResult(value=self.decisions.pop(0))
+            kept = {"check": "", "reason": "It is right."}
+            return AgentResult(value=self.decisions.pop(0) if self.decisions else kept)
         if task.role == "executor":
             return AgentResult(value={**NOTHING, **(await self.work(task, host) or {})})
         result = await self.agent.run_agent(task, host)
@@ -369,6 +372,57 @@ def test_commits_and_summary_say_what_was_done_to_which_file(root: Path) -> None
         "- `gone.txt` - deleted",
         "- `old.txt` - deleted",
     }
+
+
+def test_a_file_that_was_never_there_cannot_be_named(root: Path) -> None:
+    replies: list[str] = []
+
+    async def work(task: AgentTask, host: AgentHost) -> None:
+        (task.tree / "made.txt").write_text("made\n")
+        replies.append(await done(host, 1, "wrote it and its tests", "made.txt", "tests/test_made.py"))
+        replies.append(await done(host, 1, "wrote it", "made.txt"))
+
+    do(root, Scripted([task()], work))
+
+    assert "tests/test_made.py: it does not exist" in replies[0]
+    assert "is committed" in replies[1]
+
+
+def test_output_is_to_be_ignored_and_not_committed(root: Path) -> None:
+    replies: list[str] = []
+
+    async def work(task: AgentTask, host: AgentHost) -> None:
+        (task.tree / "made.txt").write_text("made\n")
+        (task.tree / "dist").mkdir()
+        (task.tree / "dist" / "made.js").write_text("made\n")
+        (task.tree / "helper.py").write_text("made = 1\n")
+        replies.append(await done(host, 1, "wrote it", "made.txt"))
+        (task.tree / ".gitignore").write_text("/dist/\n")
+        replies.append(await done(host, 1, "wrote it", "made.txt", "helper.py", ".gitignore"))
+
+    do(root, Scripted([task()], work))
+
+    named, _, output = replies[0].partition("; output or data")
+    assert "helper.py. Name in `files`" in named
+    assert "dist/made.js. Add it to .gitignore" in output
+    assert "dist" not in named
+    assert committed(root)["01-01/1"]["paths"] == [".gitignore", "helper.py", "made.txt"]
+
+
+def test_a_dependency_that_a_plan_adds_and_nothing_uses_is_a_gap(root: Path) -> None:
+    (root / "requirements.txt").write_text("long-known\n")
+    h.git(root, "add", ".")
+    h.git(root, "commit", "-qm", "before")
+
+    async def work(task: AgentTask, host: AgentHost) -> None:
+        (task.tree / "made.txt").write_text("made\n")
+        (task.tree / "requirements.txt").write_text("long-known\nleft-pad\n")
+        await done(host, 1, "wrote it", "made.txt", "requirements.txt")
+
+    do(root, Scripted([task()], work), options=Options(gap_rounds=0))
+
+    gaps = next(fact.data["gaps"] for fact in h.facts(root, "step.completed") if "/verify" in fact.step)
+    assert [gap for gap in gaps if "requirements" in gap] == ["requirements.txt: left-pad"]
 
 
 # What the next attempt is told

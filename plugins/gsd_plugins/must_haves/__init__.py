@@ -2,9 +2,10 @@
 
 Artifacts must exist inside the project, be long enough, contain the required text, export their names and
 not be stubs. The other files that a plan lists must not be stubs either, and their tests must run and be able
-to fail. Key links must be wired in code. Python, JavaScript, TypeScript, Go and Rust are judged by their
-syntax trees. What code cannot judge, such as a link to a route or a table, yields neither a gap nor evidence
-and is left to the verifier. Only the current tree counts, not which plan wrote it.
+to fail. Key links must be wired in code, and new dependencies must be used. Python, JavaScript, TypeScript,
+Go and Rust are judged by their syntax trees. What code cannot judge, such as a link to a route or a table,
+yields neither a gap nor evidence and is left to the verifier. Only the current tree counts, not which plan
+wrote it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gsd_core.hookspecs import gsd_find_gaps, gsd_find_mutants
 from gsd_core.planning.model import History
 
 from .artifacts import check_file
+from .dependencies import find_unused
 from .files import Tree
 from .links import bare_path, check_link
 from .modules import Sources
@@ -49,7 +51,8 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
             files.setdefault(path, [])
 
     def check_files() -> list[Gap | Evidence | None]:
-        return [check_file(sources, path, same_path, commands) for path, same_path in files.items()]
+        judged = (check_file(sources, path, same_path, commands) for path, same_path in files.items())
+        return [*judged, *find_unused(sources, phase.changed)]
 
     found = await asyncio.to_thread(check_files)
     links = dict.fromkeys(link for plan in plans for link in plan.must_haves.key_links)

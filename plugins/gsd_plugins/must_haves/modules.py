@@ -75,12 +75,12 @@ class Sources:
             return {}
         text = re.sub(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', lambda m: m[1] or "", text, flags=re.DOTALL)
         try:
-            return _table(json.loads(re.sub(r",(\s*[}\]])", r"\1", text)))
+            return table_of(json.loads(re.sub(r",(\s*[}\]])", r"\1", text)))
         except ValueError:
             return {}
 
 
-def _table(value: object) -> dict[str, Any]:
+def table_of(value: object) -> dict[str, Any]:
     """Return *value* if it is an object of JSON, else an empty one."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
@@ -137,7 +137,7 @@ def javascript_candidates(sources: Sources, path: str, module: str) -> list[str]
     folder = PurePosixPath(path).parent
     for parent in [folder, *folder.parents]:
         for name in ("tsconfig.json", "jsconfig.json", "tsconfig.app.json", "tsconfig.base.json"):
-            options = _table(sources.json((parent / name).as_posix()).get("compilerOptions"))
+            options = table_of(sources.json((parent / name).as_posix()).get("compilerOptions"))
             found += _aliased(options, parent.as_posix(), module)
     return found
 
@@ -145,7 +145,7 @@ def javascript_candidates(sources: Sources, path: str, module: str) -> list[str]
 def _aliased(options: dict[str, Any], folder: str, module: str) -> list[str]:
     base = posixpath.join(folder, str(options.get("baseUrl", ".")))
     found = [posixpath.normpath(posixpath.join(base, module))] if "baseUrl" in options else []
-    for pattern, targets in _table(options.get("paths")).items():
+    for pattern, targets in table_of(options.get("paths")).items():
         prefix, star, suffix = pattern.partition("*")
         if module == pattern or (star and module.startswith(prefix) and module.endswith(suffix)):
             middle = module[len(prefix) : len(module) - len(suffix)] if star else ""

@@ -287,11 +287,12 @@ class RunCommand:
 
 @attrs.frozen(kw_only=True)
 class TaskDone:
-    """The arguments of ``task_done``."""
+    """The arguments of ``task_done``; *dispute* is why the task's check is wrong, if it is."""
 
     task: int
     files: tuple[str, ...]
     note: str
+    dispute: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""A task's check that cannot be used as planned: the planner is asked for a better one, once."""
+"""A task's check that cannot be used as planned, or is disputed: the planner is asked about it, once."""
 
 from __future__ import annotations
 
@@ -23,25 +23,41 @@ from .prompt_context import fence, join, programs_section, section, system_promp
 
 OUTPUT_LIMIT = 1500
 """Characters of the check's output that the planner sees, from its end."""
+SAID_LIMIT = 1000
+"""Characters of what the executor says that the planner sees."""
+
+
+_KEYS: dict[ReplacedBecause, str] = {
+    "passes before": "check",
+    "cannot run": "repair",
+    "disputed": "dispute",
+}
 
 
 async def revise_check(
-    step: StepRequest, plan: Plan, task: Task, result: CheckResult, because: ReplacedBecause, host: StepHost
+    step: StepRequest,
+    plan: Plan,
+    task: Task,
+    result: CheckResult,
+    because: ReplacedBecause,
+    host: StepHost,
+    said: str = "",
 ) -> ReplacedCheck:
     """Return the planner's decision about the check of *task*, and record it.
 
     *task* is the plan's task, *result* that of the check which counts now; it may differ from the plan's.
+    *said* is what the executor says about the check or, if it does not dispute it, about its work.
     """
     request = task_for(
         step,
         "planner",
         system=system_prompt("check"),
-        prompt=_prompt(step, plan, task, result, because),
+        prompt=_prompt(step, plan, task, result, because, said),
         answer=CheckAnswer,
         turns=20,
     )
-    key = f"{'check' if because == 'passes before' else 'repair'}-{task.number}"
     try:
+        key = f"{_KEYS[because]}-{task.number}"
         replied = await host.run_agent(key, request, acceptance(CheckAnswer, _problems))
         answer = parse_answer(CheckAnswer, replied.value)
     except RejectedAnswer:
@@ -64,7 +80,9 @@ def _problems(answer: CheckAnswer) -> Iterator[str]:
         yield "reason: say in one sentence why"
 
 
-def _prompt(step: StepRequest, plan: Plan, task: Task, result: CheckResult, because: ReplacedBecause) -> str:
+def _prompt(
+    step: StepRequest, plan: Plan, task: Task, result: CheckResult, because: ReplacedBecause, said: str
+) -> str:
     match because:
         case "passes before":
             why = (
@@ -72,6 +90,8 @@ def _prompt(step: StepRequest, plan: Plan, task: Task, result: CheckResult, beca
             )
         case "cannot run":
             why = f"The check cannot run: {result.unusable}."
+        case "disputed":
+            why = "The check fails with the work as it is now. Decide whether the check or the work is wrong."
         case _:
             assert_never(because)
     about = join(
@@ -85,5 +105,6 @@ def _prompt(step: StepRequest, plan: Plan, task: Task, result: CheckResult, beca
         why,
         section("The task", fence("task", about)),
         section("Its check, and what it printed", fence("check", output)),
+        section("What the executor says", fence("executor", said[:SAID_LIMIT])),
         programs_section(step),
     )

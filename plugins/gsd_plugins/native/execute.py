@@ -64,7 +64,7 @@ MAX_PLAN = 60_000
 """Characters of the plan that the executor sees; a plan of GSD's own has a few thousand."""
 MAX_FAILURE = 2000
 MAX_LEFT_BEHIND = 30
-_BECAUSE = {"passes before": "passed before the task", "cannot run": "could not run"}
+_BECAUSE = {"passes before": "passed before the task", "cannot run": "could not run", "disputed": "was wrong"}
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -101,7 +101,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         }
         result = await host.run_agent("execute", task, accept, functions)
     except RejectedAnswer as error:
-        failures = "\n".join([str(error), *(one.reason for one in log.deferred.values())])
+        failures = "\n".join([str(error), *log.deferred_lines])
         message = f"plan {plan.id}: {failures}{log.diagnosis(_report_in(error.value).issues)}"
         raise Permanent(message, hint=f"if the plan is wrong, edit {plan.path}; then resume") from error
     report = _report_in(result.value)
@@ -215,6 +215,7 @@ def _summary(
     commits = [(finished.task.name, finished.commit) for finished in tasks if finished.commit.commit]
     last = commits[-1][1].at if commits else None
     files = changes_of([finished.commit for finished in tasks])
+    undone = dict.fromkeys(what for finished in tasks for what in finished.commit.undone)
     return render_summary(
         plan,
         date=last.date().isoformat() if last else date_of(step),
@@ -227,7 +228,12 @@ def _summary(
         accomplishments=[finished.what for finished in tasks],
         checks=[_check_line(finished, log) for finished in tasks if finished.task.check],
         decisions=(*log.rulings, *report.decisions),
-        deviations=(*report.deviations, *_replaced(log), *_cycle_deviations(tasks)),
+        deviations=(
+            *report.deviations,
+            *_replaced(log),
+            *_cycle_deviations(tasks),
+            *(f"An agent did what only the run may do, which was undone: {what}" for what in undone),
+        ),
         issues=report.issues,
         deferred=report.deferred,
         logins=log.logins,

@@ -93,7 +93,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     plans = _plans(step, result)
     revision = reviews = 0
     while True:
-        problems = validate_plans(step, plans)
+        problems = validate_plans(step, plans, _plans(step, result, as_written=True))
         if not problems and is_reviewed(step) and reviews < MAX_REVIEWS:
             reviews += 1
             problems = await review_plans(step, plans, reviews, host)
@@ -183,10 +183,10 @@ def revision_of(task: AgentTask, result: AgentResult, problems: Sequence[str]) -
     return follow_up(task, result, section(prompt_text("revise"), fence("problems", bullets(problems))))
 
 
-def _plans(step: StepRequest, result: AgentResult) -> tuple[Plan, ...]:
+def _plans(step: StepRequest, result: AgentResult, *, as_written: bool = False) -> tuple[Plan, ...]:
     answers = parse_answer(PlansAnswer, result.value).plans
     gaps = step.report.gaps if step.report and step.round else ()
-    return plans_from(answers, phase_of(step), gap_closure=step.round > 0, gaps=gaps)
+    return plans_from(answers, phase_of(step), gap_closure=step.round > 0 and not as_written, gaps=gaps)
 
 
 def plans_from(

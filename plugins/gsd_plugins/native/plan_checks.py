@@ -16,8 +16,11 @@ from .depth import max_plans
 from .paths import phase_of, unwritten_plan_ids
 
 
-def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
-    """Return the problems of *plans* that the planner must fix; mere warnings are left out."""
+def validate_plans(step: StepRequest, plans: Sequence[Plan], as_written: Sequence[Plan]) -> tuple[str, ...]:
+    """Return the problems of *plans* that the planner must fix; mere warnings are left out.
+
+    *as_written* are the plans as the planner wrote them: what is filled in for a gap closure closes no gap.
+    """
     phase = phase_of(step)
     gaps = step.report.gaps if step.round and step.report else ()
     if unwritable := tuple(problem for plan in plans for problem in _unwritable(plan)):
@@ -49,7 +52,7 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan]) -> tuple[str, ...]:
     problems += [
         f"no plan closes gap {gap.key}: add its truth to the truths of a plan: {gap.truth}"
         for gap in gaps
-        if not any(addresses(plan, gap) for plan in plans)
+        if not any(addresses(plan, gap) for plan in as_written)
     ]
     return tuple(dict.fromkeys(problems))
 

@@ -18,6 +18,7 @@ from gsd_core import (
     Task,
     TaskCommit,
 )
+from gsd_core.planning.changed_files import is_output
 from gsd_core.planning.plan_tasks import is_test_file
 
 from .answers import AskArchitecture, NeedAuthentication, TaskDone
@@ -80,11 +81,13 @@ class TaskLog:
     _failed_checks: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
     _rejections: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
     _files: dict[int, tuple[str, ...]] = attrs.field(factory=dict[int, tuple[str, ...]], init=False)
+    _disputed: set[int] = attrs.field(factory=set[int], init=False)
     _last_note: str = attrs.field(default="", init=False)
     _asked_for_diagnosis: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.decisions.update({decision.task: decision for decision in self.step.replaced_checks})
+        self._disputed.update(each.task for each in self.step.replaced_checks if each.because == "disputed")
         self.deferred.update({one.task: one for one in self.step.deferred})
         # An agent whose question was answered after it had ended does not ask it again.
         earlier = (ruling_of(*each) for each in self.step.answered if each[0].header == ARCHITECTURE)
@@ -208,10 +211,10 @@ class TaskLog:
 
         The message contains the executor's own diagnosis: its *issues*, else its last note.
         """
-        deferred = [one.reason for one in self.deferred.values()]
+        deferred = [*self.deferred_lines]
         if not self.failure and deferred and not any(map(self._is_committed, self.plan.tasks)):
             # Nothing of the plan is done, so there is nothing to verify.
-            self._fail(next(iter(self.deferred)), deferred.pop(0))
+            self._fail(min(self.deferred), deferred.pop(0))
         if self.failure:
             failures = "\n".join([self.failure, *deferred])
             raise Permanent(f"plan {self.plan.id}: {failures}{self.diagnosis(issues)}", hint=self.hint)
@@ -260,20 +263,31 @@ class TaskLog:
         commit = await self._try_to_commit(task, call)
         if commit.check and commit.check.unusable and await self._repaired(task, commit):
             commit = await self._try_to_commit(task, call)
+        decided = await self._reconsidered(task, call, commit)
+        is_replaced = bool(decided and commit.check and decided.check != commit.check.command)
+        if is_replaced:
+            commit = await self._try_to_commit(task, call)
         if not commit.problem:
             self._done.add(task.number)
             self._files[task.number] = call.files
-            return (
-                f"Task {task.number} is committed ({commit.commit[:7]}). {_left_note(commit)}{self._next()}"
-            )
+            left = self._left_note(commit)
+            return f"Task {task.number} is committed ({commit.commit[:7]}). {left}{self._next()}"
         if commit.check and commit.check.unusable:
             self._fail_for_check(task, commit.check.unusable)
         if self.failure:
             return f"Task {task.number} is not committed."
+        if decided and (is_replaced or call.dispute.strip()):
+            how = f"replaced the check by `{decided.check}`" if is_replaced else "keeps the check"
+            return (
+                f"Task {task.number} is not committed, which costs no attempt. The planner {how}: "
+                f"{decided.reason}\n{commit.problem}"
+            )
         failures = self._failed_checks[task.number] = self._failed_checks.get(task.number, 0) + 1
         if failures >= MAX_ATTEMPTS:
             problem = commit.problem if len(commit.problem) <= MAX_PROBLEM else _shortened(commit.problem)
             failure = f"task {task.number} ({task.name}) failed {failures} times: {problem}"
+            if decided:
+                failure += f"\nThe planner keeps the check: {decided.reason}"
             if self._can_continue_without(task):
                 return await self._defer(task, failure, call.files)
             self._fail(task.number, failure)
@@ -282,6 +296,29 @@ class TaskLog:
             f"Task {task.number} is not committed: {commit.problem}\n"
             f"Fix the cause and call task_done again; this was attempt {failures} of {MAX_ATTEMPTS}."
         )
+
+    async def _reconsidered(self, task: Task, call: TaskDone, commit: TaskCommit) -> ReplacedCheck | None:
+        """Return the planner's decision about a check that failed, if it has to decide now.
+
+        It is asked once for each task: when the executor disputes the check, or at the last attempt, before
+        any work is taken back.
+        """
+        check = commit.check
+        if (
+            check is None
+            or check.ok
+            or check.unusable
+            or task.cycle == "red"
+            or task.number in self._disputed
+        ):
+            return None
+        if not call.dispute.strip() and self._failed_checks.get(task.number, 0) + 1 < MAX_ATTEMPTS:
+            return None
+        self._disputed.add(task.number)
+        said = call.dispute or call.note
+        decided = await revise_check(self.step, self.plan, task, check, "disputed", self.host, said)
+        self.decisions[task.number] = decided
+        return decided
 
     def _fail(self, task: int, failure: str) -> None:
         self.failure = failure
@@ -385,6 +422,14 @@ class TaskLog:
             "In `issues`, say first what you think the cause is, and what a person should change."
         )
 
+    def _left_note(self, commit: TaskCommit) -> str:
+        """Return a sentence about files that changed too, and that no task has named; not about output."""
+        names = [path for path in commit.left if not is_output(self.step.tree, path)]
+        if not names:
+            return ""
+        later = "If they belong to a later task, name them in its `files`."
+        return f"These files changed too and are in no commit: {', '.join(names[:10])}. {later} "
+
     def _next(self) -> str:
         left = self._open_tasks()
         return f"Continue with task {left[0].number}." if left else "That was the last task: answer now."
@@ -408,15 +453,6 @@ def _shortened(problem: str) -> str:
     first, _, rest = problem.partition("\n")
     room = max(MAX_PROBLEM - len(first), MAX_PROBLEM // 2)
     return f"{first[:MAX_PROBLEM]}\n…{rest[-room:]}"
-
-
-def _left_note(commit: TaskCommit) -> str:
-    """Return a sentence about files that changed too, and that no task has named."""
-    if not commit.left:
-        return ""
-    names = ", ".join(commit.left[:10])
-    later = "If they belong to a later task, name them in its `files`."
-    return f"These files changed too and are in no commit: {names}. {later} "
 
 
 def commit_subject(plan: Plan, task: Task, files: Sequence[str]) -> str:

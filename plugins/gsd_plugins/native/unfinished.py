@@ -5,6 +5,7 @@ Both are sections of SUMMARY.md, so that they hold whatever the settings say by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import attrs
@@ -18,6 +19,8 @@ from .checkpoints import postponed_check
 from .paths import executed_plans, text_if_readable
 from .plan_checks import addresses
 
+_KEPT = re.compile(r"\brefs/gsd/recover/[^\s)]+")
+
 
 def with_unfinished(phase: PhaseView, report: GapReport) -> GapReport:
     """Return *report* with a gap for each task that is missing, and the checks that a person has to make."""
@@ -26,11 +29,17 @@ def with_unfinished(phase: PhaseView, report: GapReport) -> GapReport:
     for plan in executed_plans(phase):
         text = text_if_readable(phase.project, plan.summary)
         tasks = {task.number: task for task in plan.tasks}
-        for number in tasks_listed(text, UNDONE):
+        for number, said in tasks_listed(text, UNDONE).items():
             gap = _gap(plan, tasks[number]) if number in tasks else None
             # A check decides by itself: it runs in each verification.
             if gap and not tasks[number].check and gap.key not in known and not _is_closed(phase, plan, gap):
                 gaps.append(gap)
+            if kept := _KEPT.search(said):
+                hint = f"look first at what was done for it and taken back: git show {kept[0]}"
+                gaps = [
+                    attrs.evolve(one, missing=(*one.missing, hint)) if gap and one.key == gap.key else one
+                    for one in gaps
+                ]
         checks = [postponed_check(plan, tasks[n]) for n in tasks_listed(text, POSTPONED) if n in tasks]
         checks += [check for task in plan.tasks for check in _human_checks(plan, task)]
         human += [check for check in checks if check.about not in known]

@@ -20,6 +20,7 @@ from gsd_core import (
     GapReport,
     HumanCheck,
     Observation,
+    Permanent,
     PhaseView,
     RejectedAnswer,
     StepHost,
@@ -31,6 +32,7 @@ from gsd_core import (
     padded,
     some_of,
 )
+from gsd_core.planning.changed_files import lines_by_kind, unlisted_files
 from gsd_core.planning.must_haves import MustHave, required_of
 from gsd_core.planning.verification import render_verification
 
@@ -60,7 +62,7 @@ MAX_COMPLAINTS = 2
 MOST_BY_ONE = 4
 """How many unrelated ids may have the same evidence without being sent back, once."""
 
-NO_VERDICT = "the verifier gave no valid verdict"
+NO_REASON = "the verifier gave no reason"
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -105,9 +107,18 @@ def undecided(required: Sequence[MustHave], report: GapReport) -> tuple[MustHave
 
 
 async def _ask_verifier(
-    step: StepRequest, phase: PhaseView, host: StepHost, required: Sequence[MustHave], report: GapReport
+    step: StepRequest,
+    phase: PhaseView,
+    host: StepHost,
+    required: Sequence[MustHave],
+    report: GapReport,
+    key: str = "verify",
 ) -> GapReport:
-    """Return the report with the verifier's verdict on each must-have added, and its other findings."""
+    """Return the report with the verifier's verdict on each must-have added, and its other findings.
+
+    For verdicts that it leaves out, a new verifier is asked. Without them the phase is not verified: they say
+    nothing about the product, so that there is nothing to plan. Raises ``Permanent`` then.
+    """
     task = task_for(
         step,
         "verifier",
@@ -118,7 +129,7 @@ async def _ask_verifier(
         turns=60,
     )
     # Complain only twice, because the host starts a new conversation after a third complaint, which would
-    # cost as much again. Then take the answer as it is: a must-have without a proven verdict becomes a gap.
+    # cost as much again. Then take the answer as it is: a verdict that is not proven becomes a gap.
     result = AgentResult()
 
     def accept(answered: AgentResult) -> Sequence[str]:
@@ -133,16 +144,28 @@ async def _ask_verifier(
         return tuple(problems)
 
     try:
-        result = await host.run_agent("verify", task, accept, {RUN_COMMAND.name: command_runner(host)})
+        result = await host.run_agent(key, task, accept, {RUN_COMMAND.name: command_runner(host)})
         value = result.value
     except RejectedAnswer as error:
         value = error.value
         # The tools of another answer's conversation prove nothing.
         result = result if result.value == value else AgentResult()
     sources = _sources(step, phase, result)
+    report = _with_findings(report, value)
+    left: list[MustHave] = []
     for one in required:
-        report = _with_verdict(report, one, *_verdict_on(one, value, sources), sources)
-    return _with_findings(report, value)
+        if verdict := _verdict_on(one, value):
+            report = _with_verdict(report, one, verdict, sources)
+        else:
+            left.append(one)
+    if left and key == "verify":
+        return await _ask_verifier(step, phase, host, left, report, "verify-again")
+    if left:
+        raise Permanent(
+            f"the verifier gave no valid verdict on {', '.join(one.id for one in left)}",
+            hint="resume the run to verify the phase again",
+        )
+    return report
 
 
 def _sources(step: StepRequest, phase: PhaseView, result: AgentResult) -> Sources:
@@ -152,6 +175,7 @@ def _sources(step: StepRequest, phase: PhaseView, result: AgentResult) -> Source
 def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -> str:
     # Paths and outputs only: nothing that the executors said about their own work.
     files = sorted({path for plan in executed_plans(phase) for path in plan.files_modified})
+    unlisted = lines_by_kind(phase.project, unlisted_files(phase.changed, phase.plans))
     kinds = {"requirement": "Requirements", "criterion": "Success criteria", "truth": "Truths"}
     asked: list[str] = []
     for kind, name in kinds.items():
@@ -165,6 +189,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         codebase_section(step, brief=True),
         agent_skills_section(step, "verifier"),
         section("Files that the plans list as changed", fence("files", bullets(files))),
+        section("Files of the commits that no plan lists", fence("unlisted", bullets(unlisted))),
         section("Current output of the checks, in a clean checkout", outputs),
         section("Faults that no test notices", fence("faults", bullets(map(str, phase.unnoticed)))),
     )
@@ -288,10 +313,8 @@ def _unproven(verdict: VerdictAnswer, sources: Sources) -> tuple[str, ...]:
     return problems
 
 
-def _verdict_on(
-    must_have: MustHave, value: object, sources: Sources
-) -> tuple[VerdictAnswer | None, tuple[str, ...]]:
-    """Return the verdict on *must_have*, ``None`` if it is missing, ambiguous or unproven, and why."""
+def _verdict_on(must_have: MustHave, value: object) -> VerdictAnswer | None:
+    """Return the verdict on *must_have*; ``None`` if it is left out, not valid or ambiguous."""
     # The answer as a whole may be invalid here; one bad verdict must not spoil the others.
     matching: list[object] = [
         entry
@@ -299,10 +322,8 @@ def _verdict_on(
         if isinstance(entry, Mapping) and cast("Mapping[str, object]", entry).get("id") == must_have.id
     ]
     if len(matching) != 1 or validate_answer(VerdictAnswer, matching[0]):
-        return None, ()
-    verdict = parse_answer(VerdictAnswer, matching[0])
-    unproven = _unproven(verdict, sources)
-    return (None, unproven) if unproven else (verdict, ())
+        return None
+    return parse_answer(VerdictAnswer, matching[0])
 
 
 def _entries(value: object, key: str) -> list[object]:
@@ -311,14 +332,10 @@ def _entries(value: object, key: str) -> list[object]:
 
 
 def _with_verdict(
-    report: GapReport,
-    must_have: MustHave,
-    verdict: VerdictAnswer | None,
-    unproven: Sequence[str],
-    sources: Sources,
+    report: GapReport, must_have: MustHave, verdict: VerdictAnswer, sources: Sources
 ) -> GapReport:
-    if verdict is None:
-        reason = f"the verdict is not proven: {'; '.join(unproven)}" if unproven else NO_VERDICT
+    if unproven := _unproven(verdict, sources):
+        reason = f"the verdict is not proven: {'; '.join(unproven)}"
         gap = Gap(truth=must_have.text, reason=reason, about=must_have.id, status="unverified")
         return attrs.evolve(report, gaps=(*report.gaps, gap))
     match verdict.status:
@@ -340,7 +357,7 @@ def _with_verdict(
         case "fails" | "uncertain":
             gap = Gap(
                 truth=must_have.text,
-                reason=verdict.reason or verdict.evidence or NO_VERDICT,
+                reason=verdict.reason or verdict.evidence or NO_REASON,
                 about=must_have.id,
                 status="failed" if verdict.status == "fails" else "unverified",
                 missing=verdict.missing,

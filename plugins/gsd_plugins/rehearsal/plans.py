@@ -241,7 +241,7 @@ _FAILS = re.compile(r"both sides, but `.+` fails with them:")
 _TRUTH = re.compile(r"""^[\s\-*]*["']?truth["']?\s*:\s*["']?(.+?)["']?,?\s*$""", re.MULTILINE)
 _NO_LICENSE = re.compile(r"no LICENSE|LICENSE (is )?missing", re.IGNORECASE)
 _NO_NOTE = re.compile(MISSING_NOTE.format(r"(\d+)"))
-_UNPROVEN = re.compile(r"the verdict is not proven|the verifier gave no valid verdict")
+_UNPROVEN = re.compile(r"the verdict is not proven")
 
 
 def _missing_note(about: str) -> int:
