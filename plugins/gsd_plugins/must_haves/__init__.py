@@ -2,7 +2,7 @@
 
 Artifacts must exist inside the project, be long enough, contain the required text, export their names and
 not be stubs. The other files that a plan lists must not be stubs either, and their tests must run and be able
-to fail. Key links must be wired in code. Python, JavaScript, TypeScript, Go and Rust are judged by their
+to fail. Key links must be wired in code. Python, JavaScript, TypeScript and Go are judged by their
 syntax trees. What code cannot judge, such as a link to a route or a table, yields neither a gap nor evidence
 and is left to the verifier. Only the current tree counts, not which plan wrote it.
 """

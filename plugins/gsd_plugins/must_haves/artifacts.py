@@ -9,7 +9,7 @@ from pathlib import Path
 from gsd_core import Artifact, BadArtifact, Evidence, Gap
 
 from .files import FileContent, read
-from .modules import Sources, javascript_candidates, module_files, rust_module_files
+from .modules import Sources, javascript_candidates, module_files
 from .source import IN_DATA_FOLDER, Source, is_generated, read_source
 from .stubs import MODULES_WITHOUT_CODE, find_stubs, find_text_stub
 from .suites import find_weak_tests, is_test_file
@@ -25,6 +25,8 @@ MAX_REASONS = 4
 _PATTERN = re.compile(r"\.\*|\w\|\w|\\+\W")
 _CHOICE = re.compile(r"[^\s|]{3,}(?:\|[^\s|]{3,}){1,9}")
 _NAME = re.compile(r"[\w$]+(?:(?:\.|::|#|->)[\w$]+)*")
+_PASSES_ON = re.compile(r"(?m)^\s*(?:pub use [^;]*\*|export ['\"])|#\[macro_use\]")
+"""How languages without a reader pass on the names of other files: Rust, Dart."""
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc", ".csv", ".json")
 
 
@@ -101,7 +103,7 @@ def _problems(
     if file.suffix in (".vue", ".svelte") and (problem := find_text_stub(own, content.text)):
         yield problem
     exports = {_bare_name(name) for artifact in artifacts for name in artifact.exports}
-    if not is_test_file(own, source) or source.language == "rust":
+    if not is_test_file(own, source):
         earlier = read_source(own, before) if before else None
         known = {_stub(problem)[1] for problem in find_stubs(earlier)} if earlier else set[str]()
         for problem in find_stubs(without_variants(sources, own, source), exports):
@@ -176,7 +178,7 @@ def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[st
         if not _NAME.fullmatch(name):
             continue
         if source is None:
-            if not _occurs(name, text):
+            if not _PASSES_ON.search(text) and not _occurs(name, text):
                 yield f"it does not define {name!r}"
             continue
         dotted = re.sub(r"::|#|->", ".", name)
@@ -185,16 +187,15 @@ def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[st
             if source.listed is not None and is_public and dotted not in source.listed:
                 yield f"it defines {name!r}, but `__all__` does not list it"
             continue
-        hidden = source.language == "rust" and dotted in source.defined
         if (
-            (_is_open(sources, path, source) and not hidden)
+            source.open
             or (source.faulty and _occurs(name, source.bare))
             or path.endswith((".vue", ".svelte"))
         ):
             continue
         if dotted in source.defined:
-            how = {"rust": "it is not `pub`", "javascript": "it does not export it"}
-            yield f"it defines {name!r}, but {how.get(source.language, 'it is not public')}"
+            how = "it does not export it" if source.language == "javascript" else "it is not public"
+            yield f"it defines {name!r}, but {how}"
         else:
             yield f"it does not define {name!r}"
 
@@ -205,37 +206,21 @@ def _is_exported(sources: Sources, path: str, source: Source, name: str, depth: 
     if source.language == "javascript" and "." in name and name.split(".")[0] in source.exports:
         # A member of something that is imported or made by a call cannot be seen here.
         return name in source.identifiers or name.rpartition(".")[2] in source.identifiers
-    if path.endswith(("main.rs", "/bin.rs")):
-        return name in source.defined  # a program exports nothing
     if depth < 4:
         for file in _passed_on(sources, path, source):
             other = sources.source(file)
-            if other and name not in other.internal and _is_exported(sources, file, other, name, depth + 1):
+            if other and _is_exported(sources, file, other, name, depth + 1):
                 return True
         if source.language == "javascript" and not all(module.startswith(".") for module in source.star):
             return True  # a package of someone else may have it
-        if path.endswith("lib.rs"):
-            # `#[macro_export]` exports from the root of the crate, wherever the macro is.
-            inner = [file for module in source.modules for file in rust_module_files(path, module)]
-            return any(f"{name}!" in other.exports for other in map(sources.source, inner) if other)
     return name == "default" and path.endswith((".vue", ".svelte"))
 
 
 def _passed_on(sources: Sources, path: str, source: Source) -> Iterator[str]:
-    """Yield the files whose exports a module passes on: ``pub use inner::*``, ``export * from "./inner"``."""
+    """Yield the files whose exports a module passes on: ``export * from "./inner"``."""
     for module in source.star:
-        if source.language == "rust":
-            yield from rust_module_files(path, module)
-        else:
-            for candidate in javascript_candidates(sources, path, module):
-                yield from module_files(candidate)
-
-
-def _is_open(sources: Sources, path: str, source: Source) -> bool:
-    """Whether a file may export names that cannot be seen."""
-    if source.language != "rust" or not source.open:
-        return source.open
-    return not all(any(map(sources.exists, rust_module_files(path, module))) for module in source.star)
+        for candidate in javascript_candidates(sources, path, module):
+            yield from module_files(candidate)
 
 
 def _bare_name(export: str) -> str:

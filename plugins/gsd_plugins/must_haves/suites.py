@@ -69,8 +69,6 @@ def is_test_file(path: str, source: Source) -> bool:
         return False
     if _HELPER.search(pure.stem) and not re.match(r"test_|.*(?:_test|\.test|\.spec)$", pure.stem):
         return bool(source.tests) and _IN_FOLDER.search(path) is not None
-    if pure.suffix == ".rs":
-        return bool(source.tests) or re.search(r"(?:^|/)tests/[^/]+\.rs$", path) is not None
     if pure.suffix == ".go" and not pure.name.endswith("_test.go") and "testing." not in source.bare:
         return False
     if _NAMED.search(pure.stem):
@@ -138,8 +136,6 @@ def _not_collected(sources: Sources, path: str, commands: Sequence[str]) -> str:
             return _javascript(sources, path, "\n".join(texts))
         case "go":
             return "" if name.endswith("_test.go") else "go test only runs files named *_test.go"
-        case "rust":
-            return _rust(sources, path)
 
 
 def _python(path: str, name: str, config: str) -> str:
@@ -233,26 +229,3 @@ def _matches(pattern: str, path: str) -> bool:
     except re.error:
         return True
     return found or ("*" not in pattern and path.startswith(pattern.rstrip("/") + "/"))
-
-
-def _rust(sources: Sources, path: str) -> str:
-    pure = PurePosixPath(path)
-    if re.search(r"(?:^|/)(?:tests|benches|examples)/[^/]+\.rs$", path) or pure.name in ("lib.rs", "main.rs"):
-        return ""
-    if pure.parent.parent.name in ("tests", "benches") and pure.name == "main.rs":
-        return ""
-    stem = pure.parent.name if pure.name == "mod.rs" else pure.stem
-    folder = pure.parent.parent if pure.name == "mod.rs" else pure.parent
-    owners = [folder / name for name in ("lib.rs", "main.rs", "mod.rs")] + [folder.with_suffix(".rs")]
-    root = sources.tree.root
-    if folder.name not in ("src", "bin"):
-        found_here = sorted((root / folder.parent).glob("*.rs"))[:50]
-        owners += [PurePosixPath(p.relative_to(root).as_posix()) for p in found_here]
-    found = [text for owner in owners if (text := sources.text(PurePosixPath(owner).as_posix())) is not None]
-    if not found and "tests" not in pure.parts:
-        return ""
-    if folder.name == "bin" or any(
-        re.search(rf"\bmod\s+{re.escape(stem)}\s*;|{re.escape(pure.name)}", text) for text in found
-    ):
-        return ""
-    return f"its tests never run: no module declares `mod {stem};`, and it is not directly in tests/"

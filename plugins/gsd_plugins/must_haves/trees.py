@@ -11,7 +11,7 @@ from .source import blank
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-Grammar = Literal["typescript", "tsx", "go", "rust"]
+Grammar = Literal["typescript", "tsx", "go"]
 
 
 @cache
@@ -25,8 +25,6 @@ def _parser(grammar: Grammar) -> Parser:
             from tree_sitter_typescript import language_tsx as language
         case "go":
             from tree_sitter_go import language
-        case "rust":
-            from tree_sitter_rust import language
     return Parser(Language(language()))
 
 
@@ -116,12 +114,12 @@ def returned_values(statements: Sequence[Node], kind: str) -> list[Node]:
         if inner.type == kind:
             found.append(inner)
             continue
-        if inner.type not in ("if_statement", "if_expression"):
+        if inner.type != "if_statement":
             return []
         for branch in filter(None, (field(inner, "consequence"), field(inner, "alternative"))):
             if branch.type == "else_clause":
                 branch = first_of(branch) or branch
-            is_statement = branch.type in (kind, "if_statement", "if_expression")
+            is_statement = branch.type in (kind, "if_statement")
             values = returned_values([branch] if is_statement else statements_of(branch), kind)
             if not values:
                 return []
