@@ -10,9 +10,8 @@ from gsd_core import Artifact, BadArtifact, Evidence, Gap
 
 from .files import FileContent, read
 from .modules import Sources, javascript_candidates, module_files
-from .source import IN_DATA_FOLDER, Source, is_generated, read_source
+from .source import IN_DATA_FOLDER, IN_TESTS, Source, is_generated, read_source
 from .stubs import MODULES_WITHOUT_CODE, find_stubs, find_text_stub
-from .suites import find_weak_tests, is_test_file
 from .variants import without_variants
 
 MAY_BE_EMPTY = ("__init__.py", "py.typed", ".gitkeep", ".keep", ".nojekyll")
@@ -30,14 +29,11 @@ _PASSES_ON = re.compile(r"(?m)^\s*(?:pub use [^;]*\*|export ['\"])|#\[macro_use\
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc", ".csv", ".json")
 
 
-def check_file(
-    sources: Sources, path: str, artifacts: Sequence[Artifact], commands: Sequence[str]
-) -> Gap | Evidence | None:
+def check_file(sources: Sources, path: str, artifacts: Sequence[Artifact]) -> Gap | Evidence | None:
     """Return what is wrong with the file at *path*, or the proof that nothing is.
 
     *artifacts* are the must-haves of all plans that name this path; without any, the path is only listed
-    among the files of a plan, and nothing is returned unless the file is a stub. *commands* are the checks
-    of the plans.
+    among the files of a plan, and nothing is returned unless the file is a stub.
     """
     provides = next((artifact.provides for artifact in artifacts if artifact.provides), "")
     truth = f"{path} provides {provides}" if provides else f"{path} exists and is complete"
@@ -52,7 +48,7 @@ def check_file(
     if found.is_dir():
         return Evidence(about=path, holds=True, proof="a folder that contains files") if artifacts else None
     content = read(sources.tree, found)
-    problems = list(dict.fromkeys(_problems(sources, path, found, content, artifacts, commands)))
+    problems = list(dict.fromkeys(_problems(sources, path, found, content, artifacts)))
     if not problems:
         proof = f"{content.size} bytes" if content.binary else f"{content.lines} lines, nothing missing"
         return Evidence(about=path, holds=True, proof=proof) if artifacts else None
@@ -69,7 +65,6 @@ def _problems(
     file: Path,
     content: FileContent,
     artifacts: Sequence[Artifact],
-    commands: Sequence[str],
 ) -> Iterator[str]:
     if content.size == 0:
         if file.name not in MAY_BE_EMPTY:
@@ -97,13 +92,13 @@ def _problems(
         if (problem := find_text_stub(own, content.text)) and problem != find_text_stub(own, before):
             yield problem
         return
-    if source.empty and file.name not in MODULES_WITHOUT_CODE and not source.tests:
+    if source.empty and file.name not in MODULES_WITHOUT_CODE:
         yield "it is a stub: it contains no code" if content.text.strip() else "it is empty"
         return
     if file.suffix in (".vue", ".svelte") and (problem := find_text_stub(own, content.text)):
         yield problem
     exports = {_bare_name(name) for artifact in artifacts for name in artifact.exports}
-    if not is_test_file(own, source):
+    if not IN_TESTS.search(own):
         earlier = read_source(own, before) if before else None
         known = {_stub(problem)[1] for problem in find_stubs(earlier)} if earlier else set[str]()
         for problem in find_stubs(without_variants(sources, own, source), exports):
@@ -111,7 +106,6 @@ def _problems(
             # A stub from before the phase is its business only if a plan speaks of it.
             if what not in known or _occurs(name.rpartition(".")[2], sources.promises):
                 yield problem
-    yield from find_weak_tests(sources, own, source, commands)
 
 
 def _stub(problem: str) -> tuple[str, str]:

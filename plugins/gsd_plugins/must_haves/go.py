@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .source import (
@@ -16,8 +15,6 @@ from .source import (
     Function,
     Reference,
     Source,
-    Test,
-    pretends,
     word_set,
 )
 from .trees import (
@@ -52,12 +49,6 @@ _ANSWER = re.compile(
 _WRITES = ("http.Error", "w.Write", "io.WriteString")
 _WRITERS = re.compile(r"(?:w|rw|r|c|ctx|res|resp|writer|req)")
 _SAYS_UNFINISHED = re.compile(r"\w+\.WriteHeader\(http\.StatusNotImplemented\)")
-_FAILING = ("Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow")
-_ENDING = ("panic", "log.Fatal", "log.Fatalf", "os.Exit")
-_SUITE_ASSERTION = re.compile(
-    r"(?:(?:Require|Assert)\(\)\.)?(?:Equal|No|Error|True|False|Nil|Len|Contains|Empty|Not|Is|Fail|Zero)"
-)
-_COMPARES = re.compile(r"(?:Equal|Not|True|False|Nil|Error|NoError|Len|Contains|Empty|Is|Same|Assert|Check)")
 _MADE_OF_PARTS = word_set(
     "unary_expression literal_value literal_element keyed_element parenthesized_expression"
 )
@@ -94,7 +85,6 @@ def read(text: str, *, typed: bool = False) -> Source:
             *(word for line in directives for word in line.split()[1:]),
         ),
         identifiers=frozenset(text_of(n) for n in nodes if n.type.endswith("identifier")),
-        tests=tuple(_tests(text, root)),
         empty=not content and not any(text_of(n, "name") == "_" for n in imports),
         faulty=root.has_error,
     )
@@ -329,78 +319,3 @@ def _is_constant(node: Node) -> bool:
     if node.type == "selector_expression":  # time.Second
         return re.fullmatch(r"[a-z]\w*\.(?!Err|EOF|Std)[A-Z]\w*", text_of(node)) is not None
     return text_of(node) in ("nil", "true", "false")
-
-
-# Tests
-
-
-def _tests(text: str, root: Node) -> Iterator[Test]:
-    functions = {
-        text_of(n, "name"): n for n in named(root) if n.type.endswith("_declaration") and field(n, "body")
-    }
-    known: set[str] = set()
-    for _ in range(3):
-        known |= {name for name, node in functions.items() if _can_fail(node, functions, known)}
-    excluded = re.search(r"^//\s*(?:go:build|\+build)\s+(?:ignore|never)\b", text, re.MULTILINE) is not None
-    uses = Counter(map(text_of, find(root, "identifier")))
-    for name, node in functions.items():
-        parameters = text_of(node, "parameters")
-        suite = node.type == "method_declaration" and name.startswith("Test") and parameters == "()"
-        if re.search(r"\*testing\.[BF]\b", parameters) or name.startswith("Example"):
-            yield Test(name=name, line=line_of(node), runs=not excluded)
-        elif suite or (
-            re.match(r"[Tt]est", name)
-            and node.type == "function_declaration"
-            and re.fullmatch(r"\(\s*\w+\s+\*testing\.T\s*,?\s*\)", parameters)
-        ):
-            if name[0] == "t" and uses[name] > 1:
-                continue  # a helper
-            yield Test(
-                name=name,
-                line=line_of(node),
-                asserts=_can_fail(node, functions, known),
-                pretends=pretends(text_of(node, "body").lstrip("{")),
-                skipped=_is_skipped(node),
-                runs=not excluded and re.match(r"Test(?![a-z])", name) is not None,
-            )
-    for node in find(root, "call_expression"):
-        if text_of(node, "function") in ("Describe", "ginkgo.Describe"):
-            yield Test(name="Describe", line=line_of(node))
-
-
-def _is_skipped(node: Node) -> bool:
-    """Whether the body itself skips the test, unconditionally."""
-    skips = re.compile(r"(?:if true \{\s*)?\w+\.(?:T\(\)\.)?Skip(?:f|Now)?\(")
-    return any(skips.match(text_of(statement)) for statement in statements_of(field(node, "body")))
-
-
-def _can_fail(function: Node, functions: dict[str, Node], known: set[str]) -> bool:
-    contexts = set(re.findall(r"(\w+)\s+\*?testing\.(?:T|TB|B|F)\b", text_of(function)))
-    receiver = text_of(function, "receiver").strip("()").split(" ")[0]
-    for node in find(field(function, "body") or function, "call_expression"):
-        called = text_of(node, "function")
-        arguments = arguments_of(node)
-        owner, _, method = called.partition(".")
-        if (owner in contexts and method in _FAILING) or called in _ENDING:
-            return True
-        if owner in contexts and method == "Run" and arguments and arguments[-1].type == "identifier":
-            return text_of(arguments[-1]) not in functions or text_of(arguments[-1]) in known
-        if receiver and owner == receiver and not _are_constant(arguments) and _SUITE_ASSERTION.match(method):
-            return True
-        if called.startswith(("Expect(", "Ω(", "Eventually(")):
-            return True
-        if any(text_of(a) in contexts or text_of(a).endswith(".T()") for a in arguments):
-            if called in functions:
-                if called in known:
-                    return True
-            elif owner not in contexts and (
-                len(arguments) == 1
-                or not _COMPARES.match(method)
-                or not _are_constant([a for a in arguments if text_of(a) not in contexts])
-            ):
-                return True
-    return False
-
-
-def _are_constant(arguments: Sequence[Node]) -> bool:
-    return bool(arguments) and all(map(_is_constant, arguments))

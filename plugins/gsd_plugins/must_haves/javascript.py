@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import attrs
@@ -17,8 +16,6 @@ from .source import (
     Function,
     Reference,
     Source,
-    Test,
-    pretends,
     word_set,
     words_of,
 )
@@ -64,21 +61,11 @@ _WRAPS = re.compile(
     r"|of"
     r"|(?:useCallback|useMemo))$"
 )
-_ASSERTING = re.compile(
-    r"(?i)^_?(?:assert|should|verify|check|ensure|must|require(?!$)|validate|fail|tomatch|rejects|throws|deepequal"
-    r"|getby|getallby|findby|findallby|waitfor|invariant|compare|snapshot)|assert"
-)
 _TEST_CALL = re.compile(r"(?:test|it|specify|fit|xit|xtest|xspecify|Deno\.test|t\.test|t\.step)\b")
-_WAITS_ONLY = re.compile(r"(?:setTimeout|setImmediate|process\.nextTick|queueMicrotask)\b")
-_GROUP_CALL = re.compile(r"(?:describe|suite|context|xdescribe|fdescribe|test\.describe)\b")
 _HOLDERS_OF_PATHS = word_set(
     "pair array jsx_attribute binary_expression variable_declarator return_statement "
     "arrow_function ternary_expression assignment_expression public_field_definition "
     "assignment_pattern template_substitution as_expression object_assignment_pattern"
-)
-_NOT_ASSERTIONS = word_set(
-    "log test plan end teardown context mock timeout diagnostic skip todo step pass comment before "
-    "after beforeEach afterEach"
 )
 _SHOWS_A_REMARK = frozenset(
     ("soon", "badge", "banner", "label", "notice", "placeholder", "tag", "teaser", "todo", "chip", "tooltip")
@@ -105,7 +92,6 @@ def read(text: str, *, typed: bool = False) -> Source:
     imports = "require" in text or "import_statement" in {n.type for n in root.children}
     if not exports.found and not imports:  # a script of a page: its declarations are global
         exports.names |= names
-    tests = tuple(_tests(root, nodes))
     functions = list(_functions(root, nodes, exports.names))
     functions += _nested(nodes, {function.line for function in functions})
     # `function Encoder() {}` with methods in its prototype is a class without fields.
@@ -123,7 +109,6 @@ def read(text: str, *, typed: bool = False) -> Source:
         references=tuple(_references(nodes)),
         strings=tuple(_path_strings(nodes)),
         identifiers=frozenset(text_of(n) for n in nodes if n.type.endswith("identifier")),
-        tests=tests,
         # Types in JSDoc are what such a file is for.
         empty=all(_is_nothing(node) for node in root.named_children)
         and not any(re.search(r"@(?:typedef|callback)\b", text_of(node)) for node in comments),
@@ -700,196 +685,3 @@ def _is_constant(node: Node | None) -> bool:
             return wraps is not None and all(map(_is_constant, arguments_of(node)))
         case _:
             return False
-
-
-# Tests
-
-
-def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
-    helpers: dict[str, Node] = {}
-    imported: set[str] = set()
-    for node in nodes:
-        if node.type in _DECLARATIONS or (
-            node.type == "variable_declarator" and (v := field(node, "value")) and v.type in _FUNCTIONS
-        ):
-            helpers[text_of(node, "name")] = node
-        if destructured := _asserting_names(node):
-            imported |= destructured
-        if node.type == "import_statement" and re.search(
-            r"(?i)helper|util|support|fixture|harness|setup|common|/test|check|assert|expect|verif",
-            _string(field(node, "source")),
-        ):
-            imported |= set(map(text_of, find(node, "identifier")))
-    known = set(imported)
-    for _ in range(3):
-        known |= {name for name, node in helpers.items() if _can_fail(node, known)}
-    for node in nodes:
-        if node.type != "call_expression":
-            continue
-        called, arguments = _callee(node), arguments_of(node)
-        keys = {text_of(pair, "key") for last in arguments[-1:] for pair in named(last)}
-        if called.endswith(".run") and {"valid", "invalid"} <= keys:
-            yield Test(name=called, line=line_of(node))  # a RuleTester of ESLint
-        if not _TEST_CALL.match(called) and not re.match(r"\([^()]*\b(?:test|it)\b[^()]*\)$", called):
-            continue
-        if _GROUP_CALL.match(called):
-            continue
-        function = next((a for a in arguments if a.type in _FUNCTIONS), None)
-        if not arguments or (function is None and (len(arguments) != 2 or arguments[0].type not in _STRINGS)):
-            continue
-        skipped = _is_skipped(called) or bool(
-            re.search(r"\b(?:skip|todo|ignore)\s*:\s*(?:true\b|['\"])", _options(node))
-        )
-        for parent in lineage(node):
-            if parent != node and parent.type == "call_expression":
-                outer = _callee(parent)
-                skipped |= bool(_GROUP_CALL.match(outer) or _TEST_CALL.match(outer)) and (
-                    _is_skipped(outer) or bool(re.search(r"\bskip\s*:\s*true\b", _options(parent)))
-                )
-        yield Test(
-            name=_string(arguments[0]) or text_of(arguments[0])[:40],
-            line=line_of(node),
-            asserts=function is None or _can_fail(function, known) or _waits_for_done(function),
-            skipped=skipped,
-            pretends=pretends(text_of(function, "body").lstrip("{") if function else ""),
-        )
-
-
-def _asserting_names(node: Node) -> set[str]:
-    """Return what ``const { equal } = require("assert")`` and ``const eq = assert.equal`` define."""
-    value = field(node, "value") if node.type == "variable_declarator" else None
-    if value is None or not re.match(
-        r"(?i)require\(\s*['\"][^'\"]*(?:assert|chai|helper|util|support|fixture|common|expect|\btest)|(?:assert|chai)\.\w+$"
-        r"|(?:assert|chai)$",
-        text_of(value),
-    ):
-        return set()
-    return set(_pattern_names(field(node, "name"))) - {"test", "it", "describe"}
-
-
-def _options(call: Node) -> str:
-    return next((text_of(a) for a in arguments_of(call) if a.type == "object"), "")
-
-
-def _callee(call: Node) -> str:
-    """Return what is called, without the arguments of calls in it: ``test.each`` for ``test.each([…])``."""
-    function = field(call, "function")
-    if function and function.type == "call_expression":
-        return text_of(function, "function")
-    return text_of(function)
-
-
-def _is_skipped(called: str) -> bool:
-    return bool(
-        re.search(r"\.(?:skip|todo|fixme)\b(?!If)", called)
-        or re.match(r"x(?:it|test|describe|specify)\b", called)
-    )
-
-
-def _waits_for_done(function: Node) -> bool:
-    """Whether the test ends only when something calls the callback that it gets (``finish(done)``)."""
-    last = list(_pattern_names(field(function, "parameters") or field(function, "parameter")))[-1:]
-    return last == ["done"] and any(
-        text_of(inner) == "done"
-        and inner.parent is not None
-        and (inner.parent.type == "arguments" or _is_in_callback(inner, function))
-        and not _WAITS_ONLY.match(text_of(inner.parent.parent))
-        for inner in find(field(function, "body") or function, "identifier")
-    )
-
-
-def _is_in_callback(node: Node, test: Node) -> bool:
-    """Whether a call is in a function that the test passes on, but not to a timer or a promise."""
-    for inner in lineage(node):
-        if inner == test:
-            break
-        if inner.type in _FUNCTIONS and inner.parent and inner.parent.type == "arguments":
-            called = text_of(inner.parent.parent, "function")
-            return not _WAITS_ONLY.match(called) and not called.endswith((".then", ".finally", ".catch"))
-    return False
-
-
-def _can_fail(function: Node, known: set[str]) -> bool:
-    """Whether something in a function can fail."""
-    parameters = field(function, "parameters") or field(function, "parameter")
-    first = next(_pattern_names(parameters), "")
-    body = field(function, "body") or field(function, "value") or function
-    statements = named(body) if body.type == "statement_block" else []
-    ends = [s.start_byte for s in statements if s.type == "return_statement" and not named(s)]
-    end = ends[0] if ends else body.end_byte
-    return any(
-        _is_assertion(node, first, known) and not _is_swallowed(node, function)
-        for node in walk(body)
-        if node.start_byte <= end
-    )
-
-
-def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
-    if node.type == "throw_statement":
-        return True
-    if node.type == "member_expression":
-        return text_of(node, "property") == "should"
-    if node.type != "call_expression":
-        return False
-    function = field(node, "function")
-    called = text_of(function)
-    arguments = arguments_of(node)
-    is_trivial = bool(arguments) and all(map(_is_constant, arguments))
-    if any(child.type == "type_arguments" for child in node.children) and re.search(
-        "(?i)assert|expect", called
-    ):
-        return True  # the compiler checks it: `assertEqual<A, B>(true)`
-    if called in ("expect", "expect.soft", "assertType", "expectTypeOf", "chai.expect"):
-        # Only a matcher fails: `expect(x)` alone does nothing, nor does `expect(x).toBeCalled`.
-        if node.parent is None or node.parent.type != "member_expression" or _is_never_called(node):
-            return False
-        return not (is_trivial and _matcher_is_constant(node))
-    if function is None:
-        return False
-    if function.type == "identifier":
-        if (
-            called in known
-            or (called != context and _ASSERTING.match(called))
-            or (called == "done" and arguments)
-        ):
-            return not (is_trivial and called.startswith("assert"))
-        return bool(re.match(r"expect[A-Z]|expect_", called))
-    if function.type == "member_expression":
-        name = text_of(function, "property")
-        root = called.split(".")[0].split("(")[0]
-        if root == context and context and name not in _NOT_ASSERTIONS:
-            return not is_trivial or re.match(r"waitFor|click|getBy", name) is not None
-        if root in ("cy", "sinon", "td") or name in ("expect", "should", "exit"):
-            return name not in ("visit", "stub", "fake", "spy")
-        if root in ("assert", "t", "chai") or _ASSERTING.match(name):
-            # A query of a page takes constants and can fail; a comparison of constants cannot.
-            return not (is_trivial and root in ("assert", "t", "chai")) and name not in _NOT_ASSERTIONS
-    return False
-
-
-def _is_never_called(expect: Node) -> bool:
-    """Whether a matcher of Jest is named and not called; those of Chai are properties."""
-    outer = expect.parent
-    while outer and outer.parent and outer.parent.type == "member_expression":
-        outer = outer.parent
-    ends = outer and outer.parent and outer.parent.type == "expression_statement"
-    return bool(ends and re.match(r"to[A-Z]", text_of(outer, "property")))
-
-
-def _matcher_is_constant(expect: Node) -> bool:
-    call = expect.parent
-    while call and call.type == "member_expression":
-        call = call.parent
-    return call is None or call.type != "call_expression" or all(map(_is_constant, arguments_of(call)))
-
-
-def _is_swallowed(node: Node, function: Node) -> bool:
-    """Whether the assertion is in a ``try`` whose ``catch`` does nothing."""
-    for inner, outer in pairwise(lineage(node)):
-        if outer == function:
-            break
-        handler = field(outer, "handler") if outer.type == "try_statement" else None
-        body = field(handler, "body") if handler and field(outer, "body") == inner else None
-        if body and all(_PRINT.match(text_of(statement)) for statement in named(body)):
-            return True
-    return False

@@ -23,9 +23,7 @@ from .source import (
     Function,
     Reference,
     Source,
-    Test,
     blank,
-    pretends,
     word_set,
     words_of,
 )
@@ -48,9 +46,6 @@ _ANSWERS = re.compile(r"\.(?:post|put|patch|delete|route|api_route)$")
 _STATUS = re.compile(
     r"(?:\w+\.)*(?:abort|abort_with_status|set_code|HTTPException|HTTPError|\w*Response|jsonify)"
 )
-_ASSERTING = re.compile(
-    r"(?i)(?:^|[._])_?(?:assert|expect|check|verify|ensure|must|should|fail|raises|warns|require|compare|validate)"
-)
 _SLEEP = re.compile(r"(?:await )?(?:\w+\.)?sleep\(")
 _PLATFORM = re.compile(r"\bplatform\b|\bos\.name\b|version_info|TYPE_CHECKING")
 MIN_WORDS_OF_REASON = 5
@@ -60,11 +55,6 @@ _PROMISES = re.compile(
 _REFUSES = re.compile(
     r"(?i)\b(?:not (?:allowed|possible|applicable|defined)|cannot|must|invalid|instead|use \w+)\b"
 )
-_SKIPS = re.compile(
-    r"\bmark\.skip\b(?!if)|\bunittest\.skip\b|^skip\(|skip(?:if|If)\((?:condition=)?(?:True|1)\b"
-    r"|\bskipUnless\((?:False|0)\b"
-)
-_TRIVIAL_TRY = (ast.Pass, ast.Continue)
 
 
 def read(text: str, *, typed: bool = False) -> Source | None:
@@ -100,7 +90,6 @@ def read(text: str, *, typed: bool = False) -> Source | None:
             [node.id for node in nodes if isinstance(node, ast.Name)]
             + [node.attr for node in nodes if isinstance(node, ast.Attribute)]
         ),
-        tests=tuple(_tests(module, nodes)) if re.search(r"[Tt]est|scenarios", text) else (),
         empty=all(map(_does_nothing, module.body)),
     )
 
@@ -606,185 +595,3 @@ def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
             return rest
         case _:
             return body
-
-
-# Tests
-
-
-def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
-    helpers = {node.name: node for node in nodes if isinstance(node, _Def)}
-    imported = {
-        alias.asname or alias.name
-        for node in nodes
-        if isinstance(node, ast.ImportFrom)
-        and re.search(
-            r"(?i)test|helper|util|support|fixture|conftest|harness|common|check|assert|expect|verif",
-            node.module or "",
-        )
-        and not re.fullmatch(r"pytest|unittest(\.mock)?|hypothesis.*", node.module or "")
-        for alias in node.names
-        # Making a client (`TestClient(app)`, `CliRunner()`) asserts nothing.
-        if not (alias.asname or alias.name)[:1].isupper()
-    }
-    # eq = self.assertEqual
-    imported |= {
-        ast.unparse(target).rpartition(".")[2]
-        for node in nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute)
-        for target in node.targets
-        if re.match(r"_?assert", node.value.attr)
-    }
-    known = set(imported)
-    for _ in range(3):  # helpers that call helpers
-        known |= {name for name, node in helpers.items() if _asserts(node, known)}
-    skipped = any(
-        isinstance(s, ast.Assign)
-        and ast.unparse(s.targets[0]) == "pytestmark"
-        and _skips(ast.unparse(s.value))
-        for s in module.body
-    ) or any(isinstance(s, ast.Expr) and _skips_here(s) for s in module.body)
-    # (Frozen, Source) = make_tests(RelativeImports, …)
-    passed = {
-        argument.id
-        for node in nodes
-        if isinstance(node, ast.Call)
-        for argument in node.args
-        if isinstance(argument, ast.Name)
-    }
-    conditional = [
-        s for outer in module.body if isinstance(outer, ast.If) for s in [*outer.body, *outer.orelse]
-    ]
-    for statement in [*module.body, *conditional]:
-        if isinstance(statement, _Def) and statement.name == "load_tests":
-            yield Test(name="load_tests", line=statement.lineno)
-        elif isinstance(statement, _Def) and re.match(r"test", statement.name):
-            yield _test(statement, statement.name, known, skipped)
-        elif isinstance(statement, ast.ClassDef):
-            yield from _tests_of_class(statement, known, skipped, statement.name in passed)
-        elif isinstance(statement, ast.Assign):
-            # A state machine of Hypothesis, or a test that is made by a call.
-            name = ast.unparse(statement.targets[0])
-            made = ast.unparse(statement.value)
-            settings = isinstance(statement.value, ast.Constant) or re.search(r"(?i)path|dir\b|environ", made)
-            if re.match(r"[Tt]est", name) and not settings:
-                yield Test(name=name, line=statement.lineno)
-        elif isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("scenarios("):
-            yield Test(name="scenarios", line=statement.lineno)
-
-
-def _tests_of_class(
-    node: ast.ClassDef, known: set[str], skipped: bool, passed: bool = False
-) -> Iterator[Test]:
-    case = passed or any(re.search(r"Test|Suite|Case", ast.unparse(base)) for base in node.bases)
-    if not case and not node.name.startswith("Test"):
-        return
-    skipped = skipped or any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
-    # pytest does not collect a class that has a constructor.
-    runs = case or not any(isinstance(inner, _Def) and inner.name == "__init__" for inner in node.body)
-    methods = [inner for inner in node.body if isinstance(inner, _Def) and inner.name.startswith("test")]
-    for method in methods:
-        yield attrs.evolve(_test(method, f"{node.name}.{method.name}", known, skipped), runs=runs)
-    if (
-        not methods
-        and case
-        and not passed
-        and not all(ast.unparse(base).endswith("TestCase") for base in node.bases)
-    ):
-        yield Test(name=node.name, line=node.lineno, skipped=skipped)  # inherits its tests
-    for inner in node.body:
-        if isinstance(inner, ast.ClassDef):
-            yield from _tests_of_class(inner, known, skipped)
-
-
-def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, known: set[str], skipped: bool) -> Test:
-    marked = any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
-    body = _without_docstring(node.body)
-    # A property holds for all values if nothing fails.
-    given = any(re.match(r"(?:\w+\.)?given\b", ast.unparse(d)) for d in node.decorator_list)
-    pretended = pretends("\n".join(map(ast.unparse, body)))
-    at_top = bool(body) and _skips_here(body[0])
-    return Test(
-        name=name,
-        line=node.lineno,
-        asserts=_asserts(node, known)
-        or ">>>" in (ast.get_docstring(node) or "")
-        or (given and not pretended),
-        pretends=pretended,
-        skipped=skipped or marked or at_top,
-    )
-
-
-def _skips(text: str) -> bool:
-    return bool(_SKIPS.search(text))
-
-
-def _skips_here(statement: ast.stmt) -> bool:
-    text = ast.unparse(statement)
-    return bool(re.match(r"pytest\.skip\(|self\.skipTest\(|raise (?:unittest\.)?SkipTest", text))
-
-
-def _asserts(function: ast.FunctionDef | ast.AsyncFunctionDef, known: set[str]) -> bool:
-    """Whether something in the function can fail; code after a ``return`` at its top level does not count."""
-    body: list[ast.stmt] = []
-    for statement in function.body:
-        body.append(statement)
-        if isinstance(statement, ast.Return | ast.Raise):
-            break
-    return any(_can_fail(statement, known) for statement in body)
-
-
-def _can_fail(node: ast.AST, known: set[str]) -> bool:
-    match node:
-        case ast.Assert(test=test):
-            return not _is_trivial(test)
-        case ast.Raise():
-            return True
-        case ast.Try(body=body, handlers=handlers) if any(map(_swallows, handlers)):
-            outside = [*node.orelse, *node.finalbody, *(s for h in handlers for s in h.body)]
-            return any(_can_fail(s, known) for s in outside) or any(
-                isinstance(inner, ast.With) and _can_fail(inner, known) for inner in body
-            )
-        case ast.Call(func=called):
-            name = ast.unparse(called)
-            last = name.rpartition(".")[2]
-            can_assert = _ASSERTING.search(name) or name in known or last in known
-            if can_assert and not _is_trivial_call(node, name):
-                return True
-            if last in ("exit", "_exit", "check_call", "check_output"):
-                return True
-            if name.endswith("run") and any(k.arg == "check" for k in node.keywords):
-                return True
-        case _:
-            pass
-    return any(_can_fail(child, known) for child in ast.iter_child_nodes(node))
-
-
-def _swallows(handler: ast.ExceptHandler) -> bool:
-    caught = ast.unparse(handler.type) if handler.type else "Exception"
-    return bool(re.search(r"\b(?:AssertionError|Exception|BaseException)\b", caught)) and all(
-        isinstance(s, _TRIVIAL_TRY) or (isinstance(s, ast.Expr) and _PRINT.match(ast.unparse(s)))
-        for s in handler.body
-    )
-
-
-def _is_trivial(test: ast.expr) -> bool:
-    match test:
-        case ast.Constant(value=value):
-            return bool(value)
-        case ast.Tuple(elts=[_, *_]):  # `assert (x, "message")` is always true
-            return True
-        case ast.Compare(left=left, comparators=others):
-            return all(map(_is_constant, [left, *others]))
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_is_trivial(value) for value in values)
-        case ast.UnaryOp(op=ast.Not(), operand=ast.Constant(value=value)):
-            return not value
-        case _:
-            return False
-
-
-def _is_trivial_call(call: ast.Call, name: str) -> bool:
-    """``self.assertTrue(True)``, ``assertEqual(1, 1)``; a context manager or a check of a mock is none."""
-    if not re.search(r"assert(?:True|Equal|Equals|Is|IsNotNone|In|False|IsNone)$|^assert_", name):
-        return False
-    return bool(call.args) and all(map(_is_constant, call.args))

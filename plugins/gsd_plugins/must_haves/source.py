@@ -1,4 +1,4 @@
-"""A source file as the detectors see it: its functions, exports, references and tests, in any language.
+"""A source file as the detectors see it: its functions, exports and references, in any language.
 
 The readers of the languages (``python``, ``javascript``, ``go``) fill these values from syntax
 trees; everything that judges them is independent of the language.
@@ -40,6 +40,10 @@ _GENERATED_PATHS = re.compile(
 )
 
 
+IN_TESTS = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|e2e|cypress)/|(?:^|/)(?:test_|conftest\.)[^/]*$|[._-](?:test|spec|cy)\.\w+$"
+)
+"""Tests and their helpers: fakes in them are empty on purpose."""
 IN_DATA_FOLDER = re.compile(r"(?:^|/)(?:testdata|__fixtures__|fixtures|__snapshots__|snapshots)/")
 """Files there are input of tests: whether they are complete or connected is not for code to say."""
 
@@ -98,20 +102,6 @@ class Reference:
 
 
 @attrs.frozen(kw_only=True)
-class Test:
-    """One test: whether it *asserts* anything that can fail, and whether it is *skipped* unconditionally."""
-
-    name: str
-    line: int = 0
-    asserts: bool = True
-    skipped: bool = False
-    pretends: bool = False
-    """Whether it looks at a result without a check that can fail: prints it, ignores it, ``assert True``."""
-    runs: bool = True
-    """Whether the runner collects it by its name."""
-
-
-@attrs.frozen(kw_only=True)
 class Source:
     """What the syntax tree of one file contains.
 
@@ -136,7 +126,6 @@ class Source:
     references: tuple[Reference, ...] = ()
     strings: tuple[str, ...] = ()
     identifiers: frozenset[str] = frozenset()
-    tests: tuple[Test, ...] = ()
     empty: bool = False
     """Whether there is nothing but comments, imports and the like."""
     faulty: bool = False
@@ -203,25 +192,6 @@ def blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
         result += [text[at:start], re.sub(r"[^\n]", " ", text[start:end])]
         at = end
     return "".join([*result, text[at:]])
-
-
-_PRETENDS = re.compile(
-    r"(?i)assert|\bexpect\(|\bprint|\bconsole\.|\.Logf?\(|\blog\(|(?m:^\s*(?:_, )*_\s*:?=)"
-)
-_ASSIGNED = re.compile(
-    r"(?m)^\s*(?:(?:let|const|var)\s+)?(\w*(?:result|response|actual|output|got|value|answer|status)\w*|res|ret|out)(?:,\s*\w+)?\s*:?=(?![=>])"
-)
-
-
-def pretends(body: str) -> bool:
-    """Whether the text of a test that asserts nothing shows or drops a result, as if it were checked.
-
-    Otherwise it only calls something, and fails if that does.
-    """
-    names = _ASSIGNED.findall(body)
-    return bool(_PRETENDS.search(body)) or any(
-        len(re.findall(rf"\b{re.escape(name)}\b", body)) == 1 for name in names
-    )
 
 
 # Words
