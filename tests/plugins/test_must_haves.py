@@ -11,6 +11,7 @@ import pytest
 from gsd_core import Artifact, GapReport, KeyLink, MustHaves, PhaseView, Plan
 from gsd_plugins import must_haves
 from gsd_plugins.must_haves.patterns import Found, search
+from gsd_plugins.must_haves.source import read_source
 
 REAL = "def greet(name):\n    return f'hello {name}'\n"
 
@@ -166,7 +167,7 @@ def test_quotes_do_not_matter_to_contains(text: str, problem: str, tmp_path: Pat
         "a, (greet, b) = 1, (2, 3)",
         "from other import *",
         "def __getattr__(name): return print",
-        "match x:  # greet, in words only: no Python that parses\n",
+        "def x(:  # greet, in words only: no Python that parses\n",
     ],
 )
 def test_a_python_name_that_the_module_binds_is_exported(text: str, tmp_path: Path) -> None:
@@ -532,6 +533,37 @@ def test_the_same_link_in_two_plans_is_one_gap(tmp_path: Path) -> None:
     one = KeyLink(source="a.py", target="b.py")
 
     assert len(find(tmp_path, links=(one, one)).gaps) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "bodies"),
+    [
+        (
+            "cart.py",
+            "class Cart:\n    @property\n    def total(self) -> int:\n        return 1  # é\n\n\n"
+            "def clear(cart): cart.clear()\n",
+            {"Cart.total": "return 1  # é", "clear": "cart.clear()"},
+        ),
+        (
+            "cart.ts",
+            "// é\nexport class Cart { total(): number { return 1; } }\n"
+            "export const clear = (cart: Cart) => cart.clear();\n",
+            {"Cart.total": " return 1; ", "clear": "cart.clear()"},
+        ),
+        (
+            "cart.go",
+            "package cart\n\n// é\nfunc (c *Cart) Total() int {\n\treturn 1\n}\n",
+            {"Cart.Total": "\n\treturn 1\n"},
+        ),
+    ],
+)
+def test_the_bodies_of_functions_are_known_by_their_bytes(
+    path: str, text: str, bodies: dict[str, str]
+) -> None:
+    source = read_source(path, text)
+
+    assert source
+    assert {f.name: text.encode()[slice(*f.span)].decode() for f in source.functions} == bodies
 
 
 # Files that nobody expects

@@ -7,7 +7,7 @@ trees; everything that judges them is independent of the language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
@@ -63,6 +63,8 @@ class Function:
 
     name: str
     line: int = 0
+    span: tuple[int, int] = (0, 0)
+    """Where its body is, in bytes, without braces."""
     body: BodyKind = "code"
     value: str = ""
     parameters: tuple[str, ...] = ()
@@ -78,13 +80,13 @@ class Function:
     """Those of *parameters* that occur nowhere in the body."""
     answers: bool = False
     """Whether it gets a request, and its body is only an answer made of literals, and not a refusal."""
-    returns: Literal["value", "nothing", "unknown"] = "unknown"
+    returns: bool = False
+    """Whether it is declared to return a value."""
     comment: str = ""
     doc: str = ""
     declared: bool = False
     inherits: bool = False
     method: bool = False
-    exported: bool = False
     callback: bool = False
     component: bool = False
     peers: bool = False
@@ -135,6 +137,15 @@ class Source:
     def code_lines(self) -> int:
         """The number of lines with code."""
         return sum(1 for line in self.code.splitlines() if line.strip())
+
+
+def overrides(functions: Iterable[Function], bases: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """Return the methods with code by the names of their class's *bases*."""
+    return frozenset(
+        f"{base}.{short}"
+        for owner, _, short in (f.name.rpartition(".") for f in functions if f.body != "unfinished")
+        for base in bases.get(owner, ())
+    )
 
 
 def is_generated(path: str, text: str) -> bool:
