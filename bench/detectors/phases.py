@@ -22,7 +22,7 @@ from gsd_core.planning.model import History, PhaseView
 from gsd_core.planning.survey import survey
 
 FOLDER = Path(__file__).parent / "data"
-LANGUAGES = {".py": "Python", ".go": "Go", ".rs": "Rust", ".ts": "TypeScript", ".tsx": "TypeScript"}
+LANGUAGES = {".py": "Python", ".go": "Go", ".ts": "TypeScript", ".tsx": "TypeScript"}
 ORDER = {"lookalikes": 1, "holdout": 2, "fresh": 3}
 """Files whose phases change phases of other files; those are read after them."""
 COMMIT = "4f0c2a9d7be1863355aa90217c64de0b19f8e372"

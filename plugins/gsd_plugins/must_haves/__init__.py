@@ -1,11 +1,10 @@
 """Gaps between the must-haves of executed plans and the current tree, found without a model.
 
-Artifacts must exist inside the project, be long enough, contain the required text, export their names and
-not be stubs. The other files that a plan lists must not be stubs either, and their tests must run and be able
-to fail. Key links must be wired in code, and new dependencies must be used. Python, JavaScript, TypeScript,
-Go and Rust are judged by their syntax trees. What code cannot judge, such as a link to a route or a table,
-yields neither a gap nor evidence and is left to the verifier. Only the current tree counts, not which plan
-wrote it.
+Artifacts must exist inside the project, be long enough, contain the required text, export their names and not
+be stubs. The other files that a plan lists must not be stubs either. Key links must be wired in code, and new
+dependencies must be used. Python, JavaScript, TypeScript and Go are judged by their syntax trees. What code
+cannot judge, such as a link to a route or a table, yields neither a gap nor evidence and is left to the
+verifier. Only the current tree counts, not which plan wrote it.
 """
 
 from __future__ import annotations
@@ -38,9 +37,6 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
         removed=history.removed,
         promises="\n".join(filter(None, map(_promises, plans))),
     )
-    commands = [
-        command for plan in plans for task in plan.tasks for command in (task.check, task.verify) if command
-    ]
     # Two plans may name the same file or link; each gets one verdict.
     files: dict[str, list[Artifact]] = {}
     for plan in plans:
@@ -51,7 +47,7 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
             files.setdefault(path, [])
 
     def check_files() -> list[Gap | Evidence | None]:
-        judged = (check_file(sources, path, same_path, commands) for path, same_path in files.items())
+        judged = (check_file(sources, path, same_path) for path, same_path in files.items())
         return [*judged, *find_unused(sources, phase.changed)]
 
     found = await asyncio.to_thread(check_files)

@@ -9,10 +9,9 @@ from pathlib import Path
 from gsd_core import Artifact, BadArtifact, Evidence, Gap
 
 from .files import FileContent, read
-from .modules import Sources, javascript_candidates, module_files, rust_module_files
-from .source import IN_DATA_FOLDER, Source, is_generated, read_source
+from .modules import Sources, javascript_candidates, module_files
+from .source import IN_DATA_FOLDER, IN_TESTS, Source, is_generated, read_source
 from .stubs import MODULES_WITHOUT_CODE, find_stubs, find_text_stub
-from .suites import find_weak_tests, is_test_file
 from .variants import without_variants
 
 MAY_BE_EMPTY = ("__init__.py", "py.typed", ".gitkeep", ".keep", ".nojekyll")
@@ -25,17 +24,16 @@ MAX_REASONS = 4
 _PATTERN = re.compile(r"\.\*|\w\|\w|\\+\W")
 _CHOICE = re.compile(r"[^\s|]{3,}(?:\|[^\s|]{3,}){1,9}")
 _NAME = re.compile(r"[\w$]+(?:(?:\.|::|#|->)[\w$]+)*")
+_PASSES_ON = re.compile(r"(?m)^\s*(?:pub use [^;]*\*|export ['\"])|#\[macro_use\]")
+"""How languages without a reader pass on the names of other files: Rust, Dart."""
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc", ".csv", ".json")
 
 
-def check_file(
-    sources: Sources, path: str, artifacts: Sequence[Artifact], commands: Sequence[str]
-) -> Gap | Evidence | None:
+def check_file(sources: Sources, path: str, artifacts: Sequence[Artifact]) -> Gap | Evidence | None:
     """Return what is wrong with the file at *path*, or the proof that nothing is.
 
     *artifacts* are the must-haves of all plans that name this path; without any, the path is only listed
-    among the files of a plan, and nothing is returned unless the file is a stub. *commands* are the checks
-    of the plans.
+    among the files of a plan, and nothing is returned unless the file is a stub.
     """
     provides = next((artifact.provides for artifact in artifacts if artifact.provides), "")
     truth = f"{path} provides {provides}" if provides else f"{path} exists and is complete"
@@ -50,7 +48,7 @@ def check_file(
     if found.is_dir():
         return Evidence(about=path, holds=True, proof="a folder that contains files") if artifacts else None
     content = read(sources.tree, found)
-    problems = list(dict.fromkeys(_problems(sources, path, found, content, artifacts, commands)))
+    problems = list(dict.fromkeys(_problems(sources, path, found, content, artifacts)))
     if not problems:
         proof = f"{content.size} bytes" if content.binary else f"{content.lines} lines, nothing missing"
         return Evidence(about=path, holds=True, proof=proof) if artifacts else None
@@ -67,7 +65,6 @@ def _problems(
     file: Path,
     content: FileContent,
     artifacts: Sequence[Artifact],
-    commands: Sequence[str],
 ) -> Iterator[str]:
     if content.size == 0:
         if file.name not in MAY_BE_EMPTY:
@@ -95,13 +92,13 @@ def _problems(
         if (problem := find_text_stub(own, content.text)) and problem != find_text_stub(own, before):
             yield problem
         return
-    if source.empty and file.name not in MODULES_WITHOUT_CODE and not source.tests:
+    if source.empty and file.name not in MODULES_WITHOUT_CODE:
         yield "it is a stub: it contains no code" if content.text.strip() else "it is empty"
         return
     if file.suffix in (".vue", ".svelte") and (problem := find_text_stub(own, content.text)):
         yield problem
     exports = {_bare_name(name) for artifact in artifacts for name in artifact.exports}
-    if not is_test_file(own, source) or source.language == "rust":
+    if not IN_TESTS.search(own):
         earlier = read_source(own, before) if before else None
         known = {_stub(problem)[1] for problem in find_stubs(earlier)} if earlier else set[str]()
         for problem in find_stubs(without_variants(sources, own, source), exports):
@@ -109,7 +106,6 @@ def _problems(
             # A stub from before the phase is its business only if a plan speaks of it.
             if what not in known or _occurs(name.rpartition(".")[2], sources.promises):
                 yield problem
-    yield from find_weak_tests(sources, own, source, commands)
 
 
 def _stub(problem: str) -> tuple[str, str]:
@@ -176,7 +172,7 @@ def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[st
         if not _NAME.fullmatch(name):
             continue
         if source is None:
-            if not _occurs(name, text):
+            if not _PASSES_ON.search(text) and not _occurs(name, text):
                 yield f"it does not define {name!r}"
             continue
         dotted = re.sub(r"::|#|->", ".", name)
@@ -185,16 +181,15 @@ def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[st
             if source.listed is not None and is_public and dotted not in source.listed:
                 yield f"it defines {name!r}, but `__all__` does not list it"
             continue
-        hidden = source.language == "rust" and dotted in source.defined
         if (
-            (_is_open(sources, path, source) and not hidden)
+            source.open
             or (source.faulty and _occurs(name, source.bare))
             or path.endswith((".vue", ".svelte"))
         ):
             continue
         if dotted in source.defined:
-            how = {"rust": "it is not `pub`", "javascript": "it does not export it"}
-            yield f"it defines {name!r}, but {how.get(source.language, 'it is not public')}"
+            how = "it does not export it" if source.language == "javascript" else "it is not public"
+            yield f"it defines {name!r}, but {how}"
         else:
             yield f"it does not define {name!r}"
 
@@ -205,37 +200,21 @@ def _is_exported(sources: Sources, path: str, source: Source, name: str, depth: 
     if source.language == "javascript" and "." in name and name.split(".")[0] in source.exports:
         # A member of something that is imported or made by a call cannot be seen here.
         return name in source.identifiers or name.rpartition(".")[2] in source.identifiers
-    if path.endswith(("main.rs", "/bin.rs")):
-        return name in source.defined  # a program exports nothing
     if depth < 4:
         for file in _passed_on(sources, path, source):
             other = sources.source(file)
-            if other and name not in other.internal and _is_exported(sources, file, other, name, depth + 1):
+            if other and _is_exported(sources, file, other, name, depth + 1):
                 return True
         if source.language == "javascript" and not all(module.startswith(".") for module in source.star):
             return True  # a package of someone else may have it
-        if path.endswith("lib.rs"):
-            # `#[macro_export]` exports from the root of the crate, wherever the macro is.
-            inner = [file for module in source.modules for file in rust_module_files(path, module)]
-            return any(f"{name}!" in other.exports for other in map(sources.source, inner) if other)
     return name == "default" and path.endswith((".vue", ".svelte"))
 
 
 def _passed_on(sources: Sources, path: str, source: Source) -> Iterator[str]:
-    """Yield the files whose exports a module passes on: ``pub use inner::*``, ``export * from "./inner"``."""
+    """Yield the files whose exports a module passes on: ``export * from "./inner"``."""
     for module in source.star:
-        if source.language == "rust":
-            yield from rust_module_files(path, module)
-        else:
-            for candidate in javascript_candidates(sources, path, module):
-                yield from module_files(candidate)
-
-
-def _is_open(sources: Sources, path: str, source: Source) -> bool:
-    """Whether a file may export names that cannot be seen."""
-    if source.language != "rust" or not source.open:
-        return source.open
-    return not all(any(map(sources.exists, rust_module_files(path, module))) for module in source.star)
+        for candidate in javascript_candidates(sources, path, module):
+            yield from module_files(candidate)
 
 
 def _bare_name(export: str) -> str:

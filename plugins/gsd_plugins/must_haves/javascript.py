@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import attrs
 
-from .source import (
-    NEUTRAL,
-    REFUSAL_STATUS,
-    UNFINISHED,
-    BodyKind,
-    Function,
-    Reference,
-    Source,
-    Test,
-    pretends,
-    word_set,
-    words_of,
-)
+from .reader import Reader, Syntax, bound_names, callee
+from .source import Function, Reference, Source, overrides, word_set, words_of
 from .trees import (
-    arguments_of,
     comments_before,
     comments_in,
     field,
     find,
     first_of,
-    line_of,
     lineage,
-    masked,
     named,
-    parse,
-    returned_values,
     text_of,
     walk,
 )
@@ -42,49 +25,65 @@ from .trees import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_FUNCTIONS = ("arrow_function", "function_expression", "function", "generator_function")
-_DECLARATIONS = ("function_declaration", "generator_function_declaration")
-_CLASSES = ("class_declaration", "abstract_class_declaration", "class")
-_STRINGS = ("string", "template_string")
-_AROUND = ("parenthesized_expression", "as_expression", "satisfies_expression")
-_PRINT = re.compile(
+_DECLARATIONS = word_set("function_declaration generator_function_declaration")
+_FUNCTIONS = _DECLARATIONS | word_set(
+    "arrow_function function_expression generator_function method_definition"
+)
+_CLASSES = word_set("class_declaration abstract_class_declaration class")
+_FIELDS = word_set("public_field_definition field_definition")
+_SHOWS_A_REMARK = word_set("soon badge banner label notice placeholder tag teaser todo chip tooltip")
+_STATES = word_set("found forbidden unauthorized offline")
+"""Words of components whose name is all that there is to say."""
+
+
+def _shown(node: Node) -> str:
+    """Return ``null`` for JSX that shows nothing, ``<>text</>`` if it shows only text, else nothing."""
+    if not node.type.startswith("jsx_"):
+        return ""
+    if _is_empty_markup(node):
+        return "null"
+    said = " ".join(text_of(inner).strip() for inner in find(node, "jsx_text"))
+    return "" if any(map(named, find(node, "jsx_expression"))) else f"<>{said}</>"
+
+
+_LOG = (
     r"(?:this\.)?(?:\w+\.)?#?_?(?:console|log|logger|logging)(?:\.\w+)?|alert|print"
     r"|process\.std(?:out|err)\.write"
 )
-_WAITS = re.compile(
-    r"await (?:new Promise\(.*\bsetTimeout\b|(?:\w+\.)?(?:sleep|delay|wait|setTimeout)\()", re.DOTALL
+_SYNTAX = Syntax(
+    functions=_FUNCTIONS,
+    calls=word_set("call_expression new_expression"),
+    strings=word_set("string template_string"),
+    contents=word_set("string_fragment"),
+    literals=word_set("number string true false null undefined regex template_string"),
+    containers=word_set(
+        "array object pair parenthesized_expression as_expression satisfies_expression unary_expression"
+    ),
+    constants=re.compile("undefined"),
+    makes=re.compile(
+        r"Promise\.(?:resolve|reject)|(?:Next)?Response(?:\.json)?|json|Object\.freeze|of|useCallback|useMemo"
+        r"|Map|Set|WeakMap"
+    ),
+    fails=re.compile(r"throw\b"),
+    rejects=re.compile(r"^Promise\.reject\("),
+    prints=re.compile(_LOG),
+    answers=re.compile(
+        r"(?:res|reply|response|ctx|c|h)(?:\.\w+(?:\([^()]*\))?)*\.(?:json|send|end|render|text|body|sendStatus)"
+    ),
+    waits=re.compile(
+        r"await (?:new Promise\(.*\bsetTimeout\b|(?:\w+\.)?(?:sleep|delay|wait|setTimeout)\()", re.DOTALL
+    ),
+    idle=re.compile(r"|void \w+|\w+\.preventDefault\(\)|['\"]use \w+['\"]"),
+    wrappers=word_set("try_statement for_in_statement"),
+    explains=re.compile(rf"{_LOG}|\w*Error$|(?:test|it|describe)\b"),
+    returns="return_type",
+    nothing=re.compile(r"^(?:Promise<)?(?:void|undefined|never|unknown|any|asserts .*)>?$"),
+    shown=_shown,
 )
 _CHANGES = re.compile(r"\.(?:post|put|patch|delete)$")
-_REFUSES = re.compile(r"(?:res|reply|response)\.(?:sendStatus\(501\)|status\(501\)\.(?:end|send|json)\(\))")
-_RESPONSE = re.compile(
-    r"(?:res|reply|response|ctx|c|h)(?:\.\w+(?:\([^()]*\))?)*\.(?:json|send|end|render|text|body|sendStatus)"
-)
 _WRAPS = re.compile(
-    r"(?:Promise\.(?:resolve|reject)|(?:Next)?Response\.json|json|(?:new )?(?:Next)?Response|Object\.freeze"
-    r"|of"
-    r"|(?:useCallback|useMemo))$"
+    r"(?:memo|forwardRef|cache|observer|[hH]andler|catchAsync|catchErrors|wrap\w*|with[A-Z]\w*|action|procedure)$"
 )
-_ASSERTING = re.compile(
-    r"(?i)^_?(?:assert|should|verify|check|ensure|must|require(?!$)|validate|fail|tomatch|rejects|throws|deepequal"
-    r"|getby|getallby|findby|findallby|waitfor|invariant|compare|snapshot)|assert"
-)
-_TEST_CALL = re.compile(r"(?:test|it|specify|fit|xit|xtest|xspecify|Deno\.test|t\.test|t\.step)\b")
-_WAITS_ONLY = re.compile(r"(?:setTimeout|setImmediate|process\.nextTick|queueMicrotask)\b")
-_GROUP_CALL = re.compile(r"(?:describe|suite|context|xdescribe|fdescribe|test\.describe)\b")
-_HOLDERS_OF_PATHS = word_set(
-    "pair array jsx_attribute binary_expression variable_declarator return_statement "
-    "arrow_function ternary_expression assignment_expression public_field_definition "
-    "assignment_pattern template_substitution as_expression object_assignment_pattern"
-)
-_NOT_ASSERTIONS = word_set(
-    "log test plan end teardown context mock timeout diagnostic skip todo step pass comment before "
-    "after beforeEach afterEach"
-)
-_SHOWS_A_REMARK = frozenset(
-    ("soon", "badge", "banner", "label", "notice", "placeholder", "tag", "teaser", "todo", "chip", "tooltip")
-)
-_STATES = frozenset(("found", "forbidden", "unauthorized", "offline"))
-"""Words of components whose name is all that there is to say."""
 _EXPORTS = re.compile(r"(?:module\.)?exports(?:\.(\w+)|\[['\"](\w+)['\"]\])?$")
 
 
@@ -92,42 +91,39 @@ def read(text: str, *, typed: bool = False) -> Source:
     """Read a module; *typed*: it is TypeScript without JSX."""
     # The grammar does not know this form; without `type`, it means the same here.
     known = re.sub(r"(?m)^(\s*export )type( \*)", r"\1    \2", text)
-    root = parse("typescript" if typed else "tsx", known)
-    nodes = list(walk(root))
-    comments = [n for n in nodes if n.type == "comment" and not text_of(n).startswith("/// <reference")]
-    contents = [n for n in nodes if n.type in ("string_fragment", "jsx_text")]
-    exports = _Exports()
+    file = Reader.of(_SYNTAX, "typescript" if typed else "tsx", known)
+    comments = [n for n in file.comments if not text_of(n).startswith("/// <reference")]
+    exports = _Exports(file=file)
     names: set[str] = set()
-    for node in root.named_children:
+    for node in file.root.named_children:
         exports.add(node)
-        declared = field(node, "declaration") if node.type == "export_statement" else node
-        names |= _declared_by(declared) if declared else set()
-    imports = "require" in text or "import_statement" in {n.type for n in root.children}
+        names |= _declared_by(field(node, "declaration") or node)
+    imports = "require" in text or "import_statement" in {n.type for n in file.root.children}
     if not exports.found and not imports:  # a script of a page: its declarations are global
         exports.names |= names
-    tests = tuple(_tests(root, nodes))
-    functions = list(_functions(root, nodes, exports.names))
-    functions += _nested(nodes, {function.line for function in functions})
-    # `function Encoder() {}` with methods in its prototype is a class without fields.
-    functions = [f for f in functions if f.body != "empty" or f"{f.name}.prototype." not in text]
+    functions = _functions(file)
+    heritages = {
+        text_of(n.parent, "name"): {text_of(base) for base in find(n, "identifier", "type_identifier")}
+        for n in file.nodes
+        if n.type == "class_heritage"
+    }
     return Source(
         language="javascript",
-        code=masked(text, comments),
-        bare=masked(text, [*comments, *contents]),
+        code=file.code(comments),
+        bare=file.bare(comments),
         functions=tuple(functions),
-        exports=frozenset(exports.names | _members(nodes, exports.names)),
+        exports=frozenset(exports.names),
         defined=frozenset(names | {function.name for function in functions}),
-        overrides=frozenset(_overrides(nodes)),
+        overrides=overrides(functions, heritages),
         star=tuple(exports.star),
         open=exports.open,
-        references=tuple(_references(nodes)),
-        strings=tuple(_path_strings(nodes)),
-        identifiers=frozenset(text_of(n) for n in nodes if n.type.endswith("identifier")),
-        tests=tests,
+        references=tuple(_references(file)),
+        strings=tuple(file.strings()),
+        identifiers=file.identifiers(),
         # Types in JSDoc are what such a file is for.
-        empty=all(_is_nothing(node) for node in root.named_children)
+        empty=all(map(_is_nothing, file.root.named_children))
         and not any(re.search(r"@(?:typedef|callback)\b", text_of(node)) for node in comments),
-        faulty=root.has_error,
+        faulty=file.root.has_error,
     )
 
 
@@ -141,26 +137,11 @@ def _is_nothing(node: Node) -> bool:
     return node.type == "export_statement" and text_of(node).replace(" ", "").rstrip(";") == "export{}"
 
 
-def _string(node: Node | None) -> str:
-    return text_of(node)[1:-1] if node and node.type in _STRINGS else ""
-
-
 def _declared_by(node: Node) -> set[str]:
     """Return the names that one declaration binds."""
     if node.type in ("lexical_declaration", "variable_declaration"):
-        return {name for inner in named(node) for name in _pattern_names(field(inner, "name"))}
-    return {text_of(node, "name")} - {""}
-
-
-def _pattern_names(node: Node | None) -> Iterator[str]:
-    if node is None:
-        return
-    if node.type in ("identifier", "shorthand_property_identifier_pattern", "type_identifier"):
-        yield text_of(node)
-    # What is right of `=` is a default, and binds nothing.
-    inner = [field(node, "left")] if node.type.endswith("assignment_pattern") else node.children
-    for child in inner:
-        yield from _pattern_names(child)
+        return {name for inner in named(node) for name in bound_names(field(inner, "name"))}
+    return {text_of(node, "name").strip("'\"")} - {""}
 
 
 # Exports and imports
@@ -170,6 +151,7 @@ def _pattern_names(node: Node | None) -> Iterator[str]:
 class _Exports:
     """Collects what a module exports, from its top-level statements."""
 
+    file: Reader
     names: set[str] = attrs.field(factory=set[str])
     star: list[str] = attrs.field(factory=list[str])
     open: bool = False
@@ -191,24 +173,24 @@ class _Exports:
 
     def _add_export(self, node: Node) -> None:
         kinds = {child.type for child in node.children}
-        source = _string(field(node, "source"))
+        source = self.file.string(field(node, "source"))
         if "*" in kinds:
             self.star.append(source)
         if "default" in kinds or "=" in kinds:
             self.names.add("default")
         for child in named(node):
             if child.type == "namespace_export":
-                self.names |= set(_pattern_names(child))
+                self.names |= set(bound_names(child))
             elif child.type == "export_clause":
                 for specifier in named(child):
                     name = text_of(field(specifier, "alias") or field(specifier, "name")).strip("'\"")
                     self.names.add(name)
             elif child.type == "identifier":
                 self.names.add(text_of(child))
-            elif child.type in (*_FUNCTIONS, *_CLASSES, *_DECLARATIONS):
+            elif child.type in _FUNCTIONS | _CLASSES:
                 self.names |= {text_of(child, "name")} - {""}
         if declaration := field(node, "declaration"):
-            self.names |= {name.strip("'\"") for name in _declared_by(declaration)}
+            self.names |= _declared_by(declaration)
 
     def _add_assignment(self, node: Node) -> None:
         if node.type == "call_expression" and re.search(r"\bexports\b", text_of(node)[:200]):
@@ -237,102 +219,148 @@ class _Exports:
                 self.open |= pair.type == "spread_element"
         elif right.type == "identifier":
             self.names.add(text_of(right))
-        elif right.type in (*_FUNCTIONS, *_CLASSES):
+        elif right.type in _FUNCTIONS | _CLASSES:
             self.names.add(text_of(right, "name"))
         else:
             self.open = True
 
 
-def _members(nodes: Sequence[Node], exports: set[str]) -> set[str]:
-    """Return the members of exported classes, interfaces and objects: ``Cart.total`` and ``total``."""
-    found: set[str] = set()
-    for node in nodes:
-        is_type = node.type in (*_CLASSES, "interface_declaration", "enum_declaration")
-        owner, body = text_of(node, "name"), field(node, "body" if is_type else "value")
-        if owner not in exports or body is None or not (is_type or node.type == "variable_declarator"):
-            continue
-        for inner in walk(body, skip=("statement_block",)):
-            key = field(inner, "name") or field(inner, "key")
-            if inner.type == "shorthand_property_identifier":
-                key = inner
-            if key and key.type.endswith("identifier"):
-                found |= {f"{owner}.{text_of(key)}", text_of(key)}
-    return found
-
-
-def _references(nodes: Sequence[Node]) -> Iterator[Reference]:
-    for node in nodes:
+def _references(file: Reader) -> Iterator[Reference]:
+    for node in file.nodes:
         if node.type in ("import_statement", "export_statement"):
-            if module := _string(field(node, "source")):
+            if module := file.string(field(node, "source")):
                 yield Reference(module=module, names=tuple(map(text_of, find(node, "identifier"))))
             for child in named(node):
                 if child.type == "import_require_clause":
-                    yield Reference(module=_string(field(child, "source")))
+                    yield Reference(module=file.string(field(child, "source")))
         elif node.type == "call_expression":
             called = text_of(node, "function")
             argument = first_of(field(node, "arguments"))
             imports = re.fullmatch(r"import|require|require\.resolve|import\.meta\.(?:glob|resolve)", called)
             if imports and argument:
-                yield Reference(module=_string(argument))
-
-
-def _path_strings(nodes: Sequence[Node]) -> Iterator[str]:
-    """Yield the strings that may name a file or a URL; not those that are printed, thrown or explain."""
-    for node in nodes:
-        if node.type not in _STRINGS or node.parent is None:
-            continue
-        parent = node.parent
-        if parent.type == "arguments" and parent.parent:
-            called = text_of(field(parent.parent, "function") or field(parent.parent, "constructor"))
-            if _PRINT.match(called) or called.endswith("Error") or _TEST_CALL.match(called):
-                continue
-        elif parent.type not in _HOLDERS_OF_PATHS:
-            continue
-        yield re.sub(r"\$\{[^}]*\}", "*", _string(node))
+                yield Reference(module=file.string(argument))
 
 
 # Functions
 
 
-def _functions(root: Node, nodes: Sequence[Node], exports: set[str]) -> Iterator[Function]:
-    bases = {base for node in nodes if node.type == "class_heritage" for base in _bases(node)}
-    defaults = set(_defaults(nodes))
-    for statement in root.named_children:
-        node = field(statement, "declaration") or field(statement, "value") or statement
-        if statement.type == "export_statement" and node is statement:
+def _functions(file: Reader) -> list[Function]:
+    bases = {
+        text_of(b)
+        for n in file.nodes
+        if n.type == "class_heritage"
+        for b in find(n, "identifier", "type_identifier")
+    }
+    defaults = set(_defaults(file.nodes))
+    classes = {text_of(n, "name") for n in file.nodes if n.type in _CLASSES}
+    found = [f for n in file.nodes if n.type in _FUNCTIONS and (f := _function(file, n, bases, defaults))]
+    working = {_owner(f) for f in found if f.body == "code"}
+    result: list[Function] = []
+    for function in found:
+        owner, short = _owner(function), function.name.rpartition(".")[2]
+        # `function Encoder() {}` with methods in its prototype is a class without fields.
+        if short == "constructor" or (function.body == "empty" and f"{short}.prototype." in file.text):
             continue
-        if node.type in _DECLARATIONS or (statement.type == "export_statement" and node.type in _FUNCTIONS):
-            name = text_of(node, "name") or "default"
-            yield _function(node, name, statement, exports | {"default"}, defaults)
-        elif node.type in ("lexical_declaration", "variable_declaration"):
-            for declarator in named(node):
-                value = _unwrapped(field(declarator, "value"))
-                name = text_of(declarator, "name")
-                if value and value.type in _FUNCTIONS:
-                    yield _function(value, name, statement, exports, defaults)
-                elif value and value.type == "object":
-                    yield from _object(value, name, statement, exports, defaults)
-        elif node.type in _CLASSES:
-            yield from _class(node, statement, bases, exports, defaults)
-        elif node.type == "expression_statement":
-            for assignment in named(node):
-                left, value = text_of(assignment, "left"), field(assignment, "right")
-                if assignment.type != "assignment_expression" or value is None:
-                    continue
-                value = _unwrapped(value) or value
-                match = _EXPORTS.match(left)
-                if member := re.search(r"(\w+)\.prototype\.(\w+)$", left):
-                    if value.type in _FUNCTIONS:
-                        name = f"{member[1]}.{member[2]}"
-                        found = _function(value, name, statement, exports, defaults, method=True)
-                        yield attrs.evolve(found, peers=True)
-                elif match and value.type in _FUNCTIONS:
-                    name = match[1] or text_of(value, "name") or "default"
-                    yield _function(value, name, statement, exports | {"default"}, defaults)
-                elif match and value.type == "object":
-                    yield from _object(value, "exports", statement, exports | {"exports"}, defaults)
-                elif match and value.type in _CLASSES:
-                    yield from _class(value, statement, bases, exports, defaults)
+        if function.method:
+            peers = owner in working
+            # Members of an object without any real code are defaults, or a null object.
+            function = attrs.evolve(
+                function,
+                peers=peers,
+                inherits=function.inherits if owner in classes else not peers,
+                declared=function.declared or (owner in defaults and not peers),
+            )
+        result.append(function)
+    return result
+
+
+def _owner(function: Function) -> str:
+    return function.name.partition(".")[0] if function.method else ""
+
+
+def _function(file: Reader, node: Node, bases: set[str], defaults: set[str]) -> Function | None:
+    holder = _holder(node)
+    outer = list(lineage(holder))[1:]
+    own = text_of(field(holder, "name") or field(holder, "key") or field(node, "name"))
+    parent = outer[0] if outer else file.root
+    nested = any(n.type in _FUNCTIONS for n in outer)
+    statement = next((n for n in (holder, *outer) if n.parent == file.root), holder)
+    if parent.type == "class_body":
+        owner = parent.parent or parent
+        if nested or any(child.type in ("get", "set") for child in holder.children):
+            return None
+        name = text_of(owner, "name")
+        found = _read(file, node, f"{name}.{own}", holder)
+        abstract = owner.type == "abstract_class_declaration" or re.match(r"(?:Abstract|Base)[A-Z]", name)
+        heritage = any(child.type == "class_heritage" for child in owner.children)
+        return attrs.evolve(
+            found, method=True, component=False, inherits=heritage, declared=bool(abstract) or name in bases
+        )
+    if any(n.type == "class_body" for n in outer):
+        return None
+    if parent.type == "object" and not nested and (owner_name := _object_name(parent)):
+        found = _read(file, node, f"{owner_name}.{own}", holder)
+        # The resolvers of a schema, the actions of a store: deeper members are handlers.
+        deep = "." in owner_name
+        doc = f"{found.doc}\n{comments_before(statement)}"
+        return attrs.evolve(
+            found, method=True, component=False, nested=deep, doc=doc, callback=found.name in defaults
+        )
+    if holder.type == "assignment_expression" and not nested:
+        left = text_of(holder, "left")
+        if member := re.search(r"(\w+)\.prototype\.(\w+)$", left):
+            found = _read(file, node, f"{member[1]}.{member[2]}", statement)
+            return attrs.evolve(found, method=True, component=False, inherits=False)
+        own = match[1] or own or "default" if (match := _EXPORTS.match(left)) else ""
+    elif holder.type == "export_statement":
+        own = own or "default"
+    if own and not nested and parent.type != "object":
+        found = _read(file, node, own, statement)
+        return attrs.evolve(found, callback=own in defaults)
+    return _nested(file, node, own or "callback")
+
+
+def _read(file: Reader, node: Node, name: str, at: Node) -> Function:
+    parameters = field(node, "parameters") or field(node, "parameter")
+    children = named(parameters) if parameters and parameters.type == "formal_parameters" else [parameters]
+    names = [bound for child in children for bound in bound_names(child)]
+    found = file.function(node, name, at, names)
+    short = name.rpartition(".")[2]
+    component = (short[:1].isupper() and not short.isupper()) or name == "default"
+    return attrs.evolve(
+        found,
+        declared=text_of(node, "return_type").endswith("never") and found.uses_parameters,
+        component=component and found.body == "constant" and (found.value == "null" or "<" in found.value),
+    )
+
+
+def _holder(node: Node) -> Node:
+    """Return what names a function, around ``forwardRef(…)``, ``memo(…)`` or ``(… as T)``."""
+    if node.type in _DECLARATIONS or node.type == "method_definition":
+        return node
+    holder = node.parent or node
+    while holder.parent and (
+        holder.type in ("parenthesized_expression", "as_expression", "satisfies_expression")
+        or (holder.type == "arguments" and _WRAPS.search(callee(holder.parent)))
+        or (holder.type == "call_expression" and _WRAPS.search(callee(holder)))
+    ):
+        holder = holder.parent
+    return holder
+
+
+def _object_name(node: Node) -> str:
+    """Return the name of an object in a variable or in the exports, with those of the objects around it."""
+    holder = node.parent
+    while holder and holder.type in ("as_expression", "satisfies_expression", "parenthesized_expression"):
+        holder = holder.parent
+    if holder is None:
+        return ""
+    if holder.type == "variable_declarator":
+        return text_of(holder, "name")
+    if holder.type == "assignment_expression":
+        return "exports" if _EXPORTS.match(text_of(holder, "left")) else ""
+    outer = _object_name(holder.parent) if holder.type == "pair" and holder.parent else ""
+    return f"{outer}.{text_of(holder, 'key')}" if outer else ""
 
 
 def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
@@ -347,299 +375,27 @@ def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
                 yield text_of(value)
 
 
-def _nested(nodes: Sequence[Node], seen: set[int]) -> Iterator[Function]:
-    """Yield the functions inside of others: members of returned objects, handlers, closures."""
-    for node in nodes:
-        if node.type not in (*_FUNCTIONS, *_DECLARATIONS, "method_definition") or line_of(node) in seen:
-            continue
-        parent = node.parent
-        if parent is None or parent.type in ("assignment_pattern", "binary_expression", "class_body"):
-            continue
-        name = text_of(field(node, "name") or field(parent, "name") or field(parent, "key")) or "callback"
-        # The default of a context fails on purpose: a component is used outside of its provider.
-        if any(
-            outer.type == "class_body" or "createContext" in text_of(outer, "function")
-            for outer in lineage(parent)
-        ):
-            continue
-        found = _function(node, name, node, set(), set())
-        # One for what no other takes: ``app.use(…)``, ``route.all(…)``.
-        takes_the_rest = bool(re.search(r"\.(?:all|use)$", text_of(parent.parent, "function")))
-        changes = found.answers and _changes(parent.parent)
-        yield attrs.evolve(found, nested=True, callback=takes_the_rest, answers=changes)
+def _nested(file: Reader, node: Node, name: str) -> Function | None:
+    """Return a function inside of another: a member of a returned object, a handler, a closure."""
+    parent = node.parent
+    if parent is None or parent.type in ("assignment_pattern", "binary_expression"):
+        return None
+    # The default of a context fails on purpose: a component is used outside of its provider.
+    if any("createContext" in callee(outer) for outer in lineage(parent)):
+        return None
+    found = _read(file, node, name, node)
+    # One for what no other takes: ``app.use(…)``, ``route.all(…)``.
+    takes_the_rest = re.search(r"\.(?:all|use)$", callee(parent.parent)) is not None
+    changes = found.answers and _changes(parent.parent)
+    return attrs.evolve(found, nested=True, callback=takes_the_rest, answers=changes)
 
 
 def _changes(call: Node | None) -> bool:
     """Whether an inline handler is for a request that changes something: ``router.post("/orders", …)``."""
-    if call is None or not _CHANGES.search(text_of(call, "function")):
+    if call is None or not _CHANGES.search(callee(call)):
         return False
     path = text_of(first_of(field(call, "arguments")))
     return re.search(r"(?i)health|ping|log-?out|hook|echo|csp|report|ready|telemetry", path) is None
-
-
-def _unwrapped(node: Node | None) -> Node | None:
-    """Return the function inside of ``forwardRef(…)``, ``memo(…)`` or ``(… as T)``."""
-    for _ in range(3):
-        if node is None or node.type in _FUNCTIONS:
-            return node
-        if node.type in _AROUND:
-            node = first_of(node)
-        elif node.type == "call_expression" and re.search(
-            r"(?:memo|forwardRef|cache|observer|[hH]andler|catchAsync|catchErrors|wrap\w*|with[A-Z]\w*|action|procedure)$",
-            text_of(node, "function"),
-        ):
-            node = first_of(field(node, "arguments"))
-    return node
-
-
-def _object(
-    node: Node, owner: str, statement: Node, exports: set[str], defaults: set[str], *, nested: bool = False
-) -> Iterator[Function]:
-    members = [m for m in named(node) if m.type in ("method_definition", "pair")]
-    functions = [(m, m if m.type == "method_definition" else field(m, "value")) for m in members]
-    real = [value for _, value in functions if value and value.type in (*_FUNCTIONS, "method_definition")]
-    for member, value in functions:  # the resolvers of a schema, the actions of a store
-        if value and value.type == "object":
-            inner = f"{owner}.{text_of(member, 'key')}"
-            yield from _object(value, inner, statement, exports, defaults, nested=True)
-    everything = walk(statement) if nested else real
-    peers = any(
-        inner.type in (*_FUNCTIONS, "method_definition") and _body_of(inner)[0] == "code"
-        for inner in everything
-    )
-    for member, value in functions:
-        if value and value in real:
-            name = f"{owner}.{text_of(field(member, 'key') or field(member, 'name'))}"
-            # Members of an object without any real code are defaults, or a null object.
-            found = _function(value, name, member, exports, defaults, method=True)
-            yield attrs.evolve(
-                found,
-                nested=nested,
-                peers=peers,
-                inherits=not peers,
-                doc=f"{found.doc}\n{comments_before(statement)}",
-            )
-
-
-def _class(
-    node: Node, statement: Node, bases: set[str], exports: set[str], defaults: set[str]
-) -> Iterator[Function]:
-    name = text_of(node, "name")
-    body = field(node, "body")
-    heritage = any(child.type == "class_heritage" for child in node.children)
-    abstract = (
-        node.type == "abstract_class_declaration"
-        or name in bases
-        or bool(re.match(r"(?:Abstract|Base)[A-Z]", name))
-    )
-    members: list[tuple[Node, Node]] = []
-    for member in named(body):
-        is_field = member.type in ("public_field_definition", "field_definition")
-        value = field(member, "value") if is_field else member
-        if value and value.type in (*_FUNCTIONS, "method_definition"):
-            members.append((member, value))
-    peers = any(_body_of(value)[0] == "code" for _, value in members)
-    for member, value in members:
-        method = text_of(field(member, "name") or field(member, "property"))
-        accessor = any(child.type in ("get", "set") for child in member.children)
-        if method == "constructor" or accessor:
-            continue
-        found = _function(value, f"{name}.{method}", member, exports, defaults, method=True)
-        # A class that does nothing at all and is a default is a null object.
-        declared = abstract or (name in defaults and not peers)
-        yield attrs.evolve(found, declared=declared, inherits=heritage, peers=peers)
-
-
-def _bases(heritage: Node) -> list[str]:
-    return [text_of(name) for name in find(heritage, "identifier", "type_identifier")]
-
-
-def _overrides(nodes: Sequence[Node]) -> Iterator[str]:
-    for node in nodes:
-        heritage = next((c for c in node.children if c.type == "class_heritage"), None)
-        if node.type not in _CLASSES or heritage is None:
-            continue
-        for member in named(field(node, "body")):
-            if member.type == "method_definition" and _body_of(member)[0] != "unfinished":
-                yield from (f"{base}.{text_of(member, 'name')}" for base in _bases(heritage))
-
-
-def _function(
-    node: Node, name: str, at: Node, exports: set[str], defaults: set[str], *, method: bool = False
-) -> Function:
-    kind, value, body = _body_of(node)
-    parameters = field(node, "parameters") or field(node, "parameter")
-    names: list[str] = []
-    for child in named(parameters) if parameters and parameters.type == "formal_parameters" else [parameters]:
-        if child is not None:
-            names += _pattern_names(field(child, "pattern") or child)
-    returned = text_of(node, "return_type").lstrip(": ")
-    returns: Literal["value", "nothing", "unknown"] = "unknown"
-    if returned:
-        empty = re.fullmatch(r"(?:Promise<)?(?:void|undefined|never|unknown|any|asserts .*)>?", returned)
-        returns = "nothing" if empty else "value"
-    used = {text_of(n) for n in walk(body) if n.type.endswith("identifier")} if body else set[str]()
-    values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
-    mentioned = {
-        text_of(name)
-        for name in find(body or node, "identifier", "shorthand_property_identifier")
-        if not (name.parent and name.parent.type == "unary_expression" and text_of(name.parent)[:4] == "void")
-    }
-    calls = [
-        text_of(field(call, "function") or field(call, "constructor"))
-        for call in find(body or node, "call_expression", "new_expression")
-    ]
-    printing = [called for called in calls if _PRINT.fullmatch(called)]
-    response = kind == "constant" and _RESPONSE.match(value)
-    short = name.rpartition(".")[2]
-    component = short[:1].isupper() and not short.isupper() and not method
-    return Function(
-        name=name,
-        line=line_of(node),
-        body=kind,
-        value=value,
-        parameters=values,
-        announces=bool(printing),
-        idle=len(printing) == len(calls),
-        length=node.end_point[0] - node.start_point[0] + 1,
-        unused=tuple(n for n in values if n not in mentioned and "arguments" not in mentioned),
-        answers=bool(response) and not REFUSAL_STATUS.search(value),
-        ignored=tuple(n for n in names if n.startswith("_") and n.lstrip("_") not in {"", *NEUTRAL}),
-        uses_parameters=bool(used & set(names)) and not response,
-        returns=returns,
-        comment=comments_in(body),
-        doc=comments_before(at),
-        method=method,
-        exported=name in exports,
-        callback=name in defaults,
-        declared=returned == "never" and bool(used & set(names)),
-        component=(component or name == "default")
-        and (kind == "constant" and (value == "null" or "<" in value)),
-    )
-
-
-def _body_of(function: Node) -> tuple[BodyKind, str, Node | None]:
-    """Return what a function's body is, the value or statement that shows it, and the body."""
-    body = field(function, "body")
-    if body is None:
-        return "code", "", None
-    names = set(_pattern_names(field(function, "parameters") or field(function, "parameter")))
-    if body.type != "statement_block":
-        return (*_value(body, names, {}), body)
-    constants: dict[str, str] = {}
-    rest: list[Node] = []
-    printed = unfinished = ""
-    waits = False
-    for statement in _flat(body):
-        text = text_of(statement)
-        if statement.type == "throw_statement" and UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
-            # After branches that return something, it refuses what none of them handles.
-            return ("code", "", body) if any(map(_computes, rest)) else ("unfinished", text, body)
-        if statement.type == "expression_statement":
-            call = first_of(statement)
-            if call and call.type == "await_expression":
-                call = first_of(call) or call
-            called = text_of(call, "function") if call and call.type == "call_expression" else ""
-            if _PRINT.fullmatch(called):
-                printed = text
-                if UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
-                    unfinished = text
-            elif _WAITS.match(text):
-                waits = True
-            elif called and (_RESPONSE.fullmatch(called) or _REFUSES.match(text)) and call is not None:
-                rest.append(call)
-            elif text.startswith("void ") or re.match(r"\w+\.preventDefault\(\)|['\"]use ", text):
-                pass
-            else:
-                rest.append(statement)
-        elif statement.type in ("lexical_declaration", "variable_declaration") and all(
-            _is_constant(field(inner, "value")) for inner in named(statement)
-        ):
-            constants |= {text_of(d, "name"): text_of(d, "value") for d in named(statement)}
-        elif statement.type != "empty_statement":
-            rest.append(statement)
-    if unfinished and all(statement.type == "return_statement" for statement in rest):
-        return "unfinished", unfinished, body
-    if not rest:
-        if (constants or waits) and not printed:
-            return "code", "", body
-        return ("print", printed, body) if printed else ("empty", "", body)
-    if len(rest) > 1:
-        returned = returned_values(rest, "return_statement")
-        values = list(map(first_of, returned))
-        if len({text_of(value) for value in values}) == 1 and _is_constant(values[0]):
-            return "constant", text_of(values[0]), returned[0]
-        return "code", "", body
-    [last] = rest
-    if last.type == "call_expression":
-        if all(map(_is_constant, arguments_of(last))):
-            return "constant", text_of(last), body
-        return "code", "", body
-    if last.type != "return_statement":
-        call = first_of(last) if last.type == "expression_statement" else None
-        items = arguments_of(call) if call and call.type == "call_expression" else []
-        if all(map(_is_constant, items)) and any(UNFINISHED.search(_string(item)) for item in items):
-            return "unfinished", text_of(last), body  # toast("Not implemented yet")
-        return "code", "", body
-    answer = first_of(last)
-    if answer is None:
-        return ("print", printed, body) if printed else ("empty", "", body)
-    return (*_value(answer, names, constants), body)
-
-
-def _flat(body: Node) -> Iterator[Node]:
-    """Yield the statements of a block; of a ``try`` or a loop around messages, only what is inside."""
-    for statement in named(body):
-        inner = field(statement, "body")
-        loops = statement.type == "for_in_statement" and text_of(statement, "right").isidentifier()
-        opens = loops or statement.type == "try_statement"
-        block = inner if opens and inner and inner.type == "statement_block" else None
-        if block and all(map(_is_idle, named(block))) and field(statement, "finalizer") is None:
-            yield from named(block)
-        else:
-            yield statement
-
-
-def _is_idle(statement: Node) -> bool:
-    """Whether a statement cannot fail: a message, an answer, or a literal that is returned."""
-    if statement.type == "return_statement":
-        return all(map(_is_constant, named(statement)))
-    call = first_of(statement)
-    called = text_of(call, "function") if call and call.type == "call_expression" else ""
-    if call and _RESPONSE.fullmatch(called):
-        return all(map(_is_constant, arguments_of(call)))
-    return bool(_PRINT.fullmatch(called))
-
-
-def _computes(statement: Node) -> bool:
-    """Whether a branch or loop returns a value that is not a literal."""
-    return any(
-        inner.type == "return_statement" and named(inner) and not _is_constant(named(inner)[0])
-        for inner in walk(statement, skip=_FUNCTIONS)
-    )
-
-
-def _value(node: Node, names: set[str], constants: dict[str, str]) -> tuple[BodyKind, str]:
-    while node.type in (*_AROUND, "await_expression") and (inner := first_of(node)):
-        node = inner
-    text = text_of(node)
-    if node.type.startswith("jsx_") and not any(map(named, find(node, "jsx_expression"))):
-        said = " ".join(text_of(inner).strip() for inner in find(node, "jsx_text"))
-        if not _is_empty_markup(node):
-            return "constant", f"<>{said}</>"
-    if node.type == "identifier" and text in constants:
-        return "constant", constants[text]
-    if node.type == "identifier" and text in names:
-        return "identity", text
-    if re.match(r"Promise\.reject\(", text) and UNFINISHED.search(re.sub(r".*?['\"`]", "", text, count=1)):
-        return "unfinished", text
-    if text == "undefined" or _is_empty_markup(node) or _is_constant(node):
-        return "constant", "null" if _is_empty_markup(node) else text
-    if node.type == "call_expression" and _PRINT.fullmatch(text_of(node, "function")):
-        return "print", text
-    is_response = node.type == "call_expression" and _RESPONSE.fullmatch(text_of(node, "function"))
-    is_answer = is_response and all(map(_is_constant, arguments_of(node)))
-    return ("constant", text) if is_answer else ("code", "")
 
 
 def _is_empty_markup(node: Node) -> bool:
@@ -666,230 +422,3 @@ def _is_empty_markup(node: Node) -> bool:
     # <div>Page</div> in Page: the scaffold of a generator. <p>Loading…</p> in Loading is all there is to say.
     scaffold = kinds.count("jsx_element") == 1 and bool(component) and words_of(shown) == component
     return scaffold and not _STATES & set(component) and not shown.endswith(("…", "..."))
-
-
-def _is_constant(node: Node | None) -> bool:
-    if node is None:
-        return False
-    match node.type:
-        case "number" | "string" | "true" | "false" | "null" | "undefined" | "regex":
-            return True
-        case "identifier":
-            return text_of(node) == "undefined"
-        case "template_string":
-            return not any(child.type == "template_substitution" for child in node.children)
-        case (
-            "array"
-            | "parenthesized_expression"
-            | "as_expression"
-            | "satisfies_expression"
-            | "unary_expression"
-        ):
-            first = named(node)[:1] if node.type.endswith("_expression") else named(node)
-            return all(map(_is_constant, first))
-        case "object":
-            return all(pair.type == "pair" and _is_constant(field(pair, "value")) for pair in named(node))
-        case "new_expression":
-            name = text_of(node, "constructor")
-            arguments = arguments_of(node)
-            if name in ("Map", "Set", "Date", "WeakMap"):
-                return not arguments and name != "Date"
-            return name in ("Response", "NextResponse") and all(map(_is_constant, arguments))
-        case "call_expression":
-            wraps = _WRAPS.match(text_of(node, "function"))
-            return wraps is not None and all(map(_is_constant, arguments_of(node)))
-        case _:
-            return False
-
-
-# Tests
-
-
-def _tests(root: Node, nodes: Sequence[Node]) -> Iterator[Test]:
-    helpers: dict[str, Node] = {}
-    imported: set[str] = set()
-    for node in nodes:
-        if node.type in _DECLARATIONS or (
-            node.type == "variable_declarator" and (v := field(node, "value")) and v.type in _FUNCTIONS
-        ):
-            helpers[text_of(node, "name")] = node
-        if destructured := _asserting_names(node):
-            imported |= destructured
-        if node.type == "import_statement" and re.search(
-            r"(?i)helper|util|support|fixture|harness|setup|common|/test|check|assert|expect|verif",
-            _string(field(node, "source")),
-        ):
-            imported |= set(map(text_of, find(node, "identifier")))
-    known = set(imported)
-    for _ in range(3):
-        known |= {name for name, node in helpers.items() if _can_fail(node, known)}
-    for node in nodes:
-        if node.type != "call_expression":
-            continue
-        called, arguments = _callee(node), arguments_of(node)
-        keys = {text_of(pair, "key") for last in arguments[-1:] for pair in named(last)}
-        if called.endswith(".run") and {"valid", "invalid"} <= keys:
-            yield Test(name=called, line=line_of(node))  # a RuleTester of ESLint
-        if not _TEST_CALL.match(called) and not re.match(r"\([^()]*\b(?:test|it)\b[^()]*\)$", called):
-            continue
-        if _GROUP_CALL.match(called):
-            continue
-        function = next((a for a in arguments if a.type in _FUNCTIONS), None)
-        if not arguments or (function is None and (len(arguments) != 2 or arguments[0].type not in _STRINGS)):
-            continue
-        skipped = _is_skipped(called) or bool(
-            re.search(r"\b(?:skip|todo|ignore)\s*:\s*(?:true\b|['\"])", _options(node))
-        )
-        for parent in lineage(node):
-            if parent != node and parent.type == "call_expression":
-                outer = _callee(parent)
-                skipped |= bool(_GROUP_CALL.match(outer) or _TEST_CALL.match(outer)) and (
-                    _is_skipped(outer) or bool(re.search(r"\bskip\s*:\s*true\b", _options(parent)))
-                )
-        yield Test(
-            name=_string(arguments[0]) or text_of(arguments[0])[:40],
-            line=line_of(node),
-            asserts=function is None or _can_fail(function, known) or _waits_for_done(function),
-            skipped=skipped,
-            pretends=pretends(text_of(function, "body").lstrip("{") if function else ""),
-        )
-
-
-def _asserting_names(node: Node) -> set[str]:
-    """Return what ``const { equal } = require("assert")`` and ``const eq = assert.equal`` define."""
-    value = field(node, "value") if node.type == "variable_declarator" else None
-    if value is None or not re.match(
-        r"(?i)require\(\s*['\"][^'\"]*(?:assert|chai|helper|util|support|fixture|common|expect|\btest)|(?:assert|chai)\.\w+$"
-        r"|(?:assert|chai)$",
-        text_of(value),
-    ):
-        return set()
-    return set(_pattern_names(field(node, "name"))) - {"test", "it", "describe"}
-
-
-def _options(call: Node) -> str:
-    return next((text_of(a) for a in arguments_of(call) if a.type == "object"), "")
-
-
-def _callee(call: Node) -> str:
-    """Return what is called, without the arguments of calls in it: ``test.each`` for ``test.each([…])``."""
-    function = field(call, "function")
-    if function and function.type == "call_expression":
-        return text_of(function, "function")
-    return text_of(function)
-
-
-def _is_skipped(called: str) -> bool:
-    return bool(
-        re.search(r"\.(?:skip|todo|fixme)\b(?!If)", called)
-        or re.match(r"x(?:it|test|describe|specify)\b", called)
-    )
-
-
-def _waits_for_done(function: Node) -> bool:
-    """Whether the test ends only when something calls the callback that it gets (``finish(done)``)."""
-    last = list(_pattern_names(field(function, "parameters") or field(function, "parameter")))[-1:]
-    return last == ["done"] and any(
-        text_of(inner) == "done"
-        and inner.parent is not None
-        and (inner.parent.type == "arguments" or _is_in_callback(inner, function))
-        and not _WAITS_ONLY.match(text_of(inner.parent.parent))
-        for inner in find(field(function, "body") or function, "identifier")
-    )
-
-
-def _is_in_callback(node: Node, test: Node) -> bool:
-    """Whether a call is in a function that the test passes on, but not to a timer or a promise."""
-    for inner in lineage(node):
-        if inner == test:
-            break
-        if inner.type in _FUNCTIONS and inner.parent and inner.parent.type == "arguments":
-            called = text_of(inner.parent.parent, "function")
-            return not _WAITS_ONLY.match(called) and not called.endswith((".then", ".finally", ".catch"))
-    return False
-
-
-def _can_fail(function: Node, known: set[str]) -> bool:
-    """Whether something in a function can fail."""
-    parameters = field(function, "parameters") or field(function, "parameter")
-    first = next(_pattern_names(parameters), "")
-    body = field(function, "body") or field(function, "value") or function
-    statements = named(body) if body.type == "statement_block" else []
-    ends = [s.start_byte for s in statements if s.type == "return_statement" and not named(s)]
-    end = ends[0] if ends else body.end_byte
-    return any(
-        _is_assertion(node, first, known) and not _is_swallowed(node, function)
-        for node in walk(body)
-        if node.start_byte <= end
-    )
-
-
-def _is_assertion(node: Node, context: str, known: set[str]) -> bool:
-    if node.type == "throw_statement":
-        return True
-    if node.type == "member_expression":
-        return text_of(node, "property") == "should"
-    if node.type != "call_expression":
-        return False
-    function = field(node, "function")
-    called = text_of(function)
-    arguments = arguments_of(node)
-    is_trivial = bool(arguments) and all(map(_is_constant, arguments))
-    if any(child.type == "type_arguments" for child in node.children) and re.search(
-        "(?i)assert|expect", called
-    ):
-        return True  # the compiler checks it: `assertEqual<A, B>(true)`
-    if called in ("expect", "expect.soft", "assertType", "expectTypeOf", "chai.expect"):
-        # Only a matcher fails: `expect(x)` alone does nothing, nor does `expect(x).toBeCalled`.
-        if node.parent is None or node.parent.type != "member_expression" or _is_never_called(node):
-            return False
-        return not (is_trivial and _matcher_is_constant(node))
-    if function is None:
-        return False
-    if function.type == "identifier":
-        if (
-            called in known
-            or (called != context and _ASSERTING.match(called))
-            or (called == "done" and arguments)
-        ):
-            return not (is_trivial and called.startswith("assert"))
-        return bool(re.match(r"expect[A-Z]|expect_", called))
-    if function.type == "member_expression":
-        name = text_of(function, "property")
-        root = called.split(".")[0].split("(")[0]
-        if root == context and context and name not in _NOT_ASSERTIONS:
-            return not is_trivial or re.match(r"waitFor|click|getBy", name) is not None
-        if root in ("cy", "sinon", "td") or name in ("expect", "should", "exit"):
-            return name not in ("visit", "stub", "fake", "spy")
-        if root in ("assert", "t", "chai") or _ASSERTING.match(name):
-            # A query of a page takes constants and can fail; a comparison of constants cannot.
-            return not (is_trivial and root in ("assert", "t", "chai")) and name not in _NOT_ASSERTIONS
-    return False
-
-
-def _is_never_called(expect: Node) -> bool:
-    """Whether a matcher of Jest is named and not called; those of Chai are properties."""
-    outer = expect.parent
-    while outer and outer.parent and outer.parent.type == "member_expression":
-        outer = outer.parent
-    ends = outer and outer.parent and outer.parent.type == "expression_statement"
-    return bool(ends and re.match(r"to[A-Z]", text_of(outer, "property")))
-
-
-def _matcher_is_constant(expect: Node) -> bool:
-    call = expect.parent
-    while call and call.type == "member_expression":
-        call = call.parent
-    return call is None or call.type != "call_expression" or all(map(_is_constant, arguments_of(call)))
-
-
-def _is_swallowed(node: Node, function: Node) -> bool:
-    """Whether the assertion is in a ``try`` whose ``catch`` does nothing."""
-    for inner, outer in pairwise(lineage(node)):
-        if outer == function:
-            break
-        handler = field(outer, "handler") if outer.type == "try_statement" else None
-        body = field(handler, "body") if handler and field(outer, "body") == inner else None
-        if body and all(_PRINT.match(text_of(statement)) for statement in named(body)):
-            return True
-    return False

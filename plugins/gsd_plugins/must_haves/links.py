@@ -20,7 +20,7 @@ MAX_PARTS_OF_LINE = 20
 # Languages without a reader here, whose files refer to each other by name: a missing name is a missing link.
 REFER_BY_NAME = word_set(".astro .dart .c .h .cc .cpp .hpp .html .css .scss .lua .php .rb .ex .exs .sh .bash")
 KNOWN_SUFFIXES = word_set(
-    ".vue .svelte .json .yaml .yml .toml .sql .java .kt .swift .cs .md .prisma .graphql .proto"
+    ".vue .svelte .json .yaml .yml .toml .sql .rs .java .kt .swift .cs .md .prisma .graphql .proto"
 ).union(LANGUAGES, REFER_BY_NAME)
 _COMMENTS = {
     **dict.fromkeys(
@@ -31,7 +31,8 @@ _COMMENTS = {
         (".yaml", ".yml", ".toml", ".sh", ".bash", ".rb", ".ex", ".exs"), r"(?m:(?:^|\s)#[^\n]*$)"
     ),
     **dict.fromkeys(
-        (".c", ".h", ".cc", ".cpp", ".hpp", ".php", ".dart", ".java", ".kt"), r"/\*.*?\*/|(?m://[^\n]*$)"
+        (".c", ".h", ".cc", ".cpp", ".hpp", ".php", ".dart", ".java", ".kt", ".rs"),
+        r"/\*.*?\*/|(?m://[^\n]*$)",
     ),
 }
 _QUOTED = re.compile(

@@ -97,14 +97,12 @@ def refers(sources: Sources, path: str, target: str, *, depth: int = 0) -> bool:
             return any(_python(sources, path, ref, target, depth) for ref in source.references)
         case "go":
             return _go(sources, path, source, target)
-        case "rust":
-            return _rust(sources, path, source, target)
 
 
 def refers_through(sources: Sources, path: str, target: str) -> bool:
     """Whether the file at *path* imports a module that imports *target*; the module may have any purpose."""
     suffix, stem = PurePosixPath(path).suffix, PurePosixPath(target).stem
-    stem = PurePosixPath(target).parent.name if stem in ("index", "__init__", "mod", "lib") else stem
+    stem = PurePosixPath(target).parent.name if stem in ("index", "__init__", "lib") else stem
     return any(
         file not in (path, target)
         and stem in (sources.text(file) or "")
@@ -291,55 +289,3 @@ def _go(sources: Sources, path: str, source: Source, target: str) -> bool:
     if wanted in imported:
         return True
     return not module and bool(folder) and any(one.endswith(f"/{folder}") for one in imported)
-
-
-# Rust
-
-
-def _rust(sources: Sources, path: str, source: Source, target: str) -> bool:
-    if not target.endswith(".rs"):
-        return False
-    pure = PurePosixPath(target)
-    name = pure.parent.name if pure.stem == "mod" else pure.stem
-    names: set[str] = {name}
-    if pure.stem in ("lib", "main"):
-        names = {"crate"} if _crate_root(path) == _crate_root(target) else set()
-        manifest = sources.text((PurePosixPath(_crate_root(target)) / "Cargo.toml").as_posix()) or ""
-        if match := re.search(r"^\s*name\s*=\s*\"([^\"]+)\"", manifest, re.MULTILINE):
-            names.add(match[1].replace("-", "_"))
-        if _crate_root(path) == _crate_root(target) and "super" in source.code:
-            names.add("super")
-    used = source.identifiers
-    if names & source.paths:
-        return True
-    if re.search(r"(?:^|/)tests/[^/]+\.rs$", path):
-        # A test may use the crate only through a helper beside it.
-        for helper in re.findall(r"(?m)^\s*mod (\w+);", source.code):
-            for file in (f"{helper}.rs", f"{helper}/mod.rs"):
-                if refers(sources, posixpath.join(posixpath.dirname(path), file), target, depth=1):
-                    return True
-    other = sources.source(target)
-    exports = other.exports if other else ()
-    declared = {name for name in exports if "." not in name and name not in ("new", "default", "from")}
-    mentioned = {part for reference in source.references for part in re.findall(r"\w+", reference.module)}
-    return bool(declared & ((used - source.defined) | mentioned))
-
-
-def rust_module_files(path: str, module: str) -> list[str]:
-    """Return the files that a module path in the file at *path* may mean; none for another crate's."""
-    pure = PurePosixPath(path)
-    own = pure.parent if pure.name in ("lib.rs", "main.rs", "mod.rs") else pure.with_suffix("")
-    parts = [part for part in module.split("::") if part]
-    if parts[:1] == ["crate"]:
-        own, parts = PurePosixPath(_crate_root(path)) / "src", parts[1:]
-    while parts[:1] in (["self"], ["super"]):
-        own, parts = (own.parent if parts[0] == "super" else own), parts[1:]
-    if not parts:
-        return []
-    stem = own.joinpath(*parts)
-    return [f"{stem}.rs", f"{stem}/mod.rs"]
-
-
-def _crate_root(path: str) -> str:
-    """Return the folder of a file's crate: the one above ``src``, ``tests`` and the like."""
-    return re.sub(r"(?:^|/)(?:src|tests|benches|examples)(?:/.*)?$", "", posixpath.dirname(path)) or "."

@@ -1,38 +1,56 @@
-"""Reads Python with its own ``ast`` and ``tokenize``."""
+"""Reads Python."""
 
 from __future__ import annotations
 
-import ast
-import io
 import re
-import tokenize
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from itertools import accumulate
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import attrs
 
-from .source import (
-    NEUTRAL,
-    REFUSAL_STATUS,
-    UNFINISHED,
-    UNFINISHED_STATUS,
-    BodyKind,
-    Function,
-    Reference,
-    Source,
-    Test,
-    blank,
-    pretends,
-    word_set,
-    words_of,
-)
+from .reader import Reader, Syntax, bound_names, callee
+from .source import REFUSAL_STATUS, Function, Reference, Source, overrides, word_set, words_of
+from .trees import field, find, first_of, line_of, lineage, named, statements_of, text_of
 
-_Def = (ast.FunctionDef, ast.AsyncFunctionDef)
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_LOG = r"(?:\w+\.)*_?(?:log|logger|logging|LOG|LOGGER)\.\w+"
+_PRINT = (
+    rf"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)|(?:\w+\.)*_?std(?:out|err)\.write|{_LOG}"
+)
+_SYNTAX = Syntax(
+    functions=word_set("function_definition lambda"),
+    calls=word_set("call"),
+    strings=word_set("string"),
+    contents=word_set("string_content"),
+    literals=word_set("string integer float true false none ellipsis"),
+    containers=word_set(
+        "list tuple set dictionary pair unary_operator not_operator parenthesized_expression expression_list "
+        "keyword_argument concatenated_string"
+    ),
+    constants=re.compile(r"[A-Z]\w*\.[A-Z][A-Z_\d]*"),
+    makes=re.compile(
+        r"(?:\w+\.)*[A-Z]\w*(?<!Error)(?<!Exception)(?<!Warning)|list|dict|set|tuple|str|float|int|jsonify"
+    ),
+    fails=re.compile(r"raise\b"),
+    rejects=re.compile(r"^(?:\w+\.)*(?:\w*Response|jsonify)\("),
+    prints=re.compile(_PRINT),
+    answers=re.compile(
+        r"(?:\w+\.)*(?:abort|abort_with_status|set_code|HTTPException|HTTPError|\w*Response|jsonify)"
+    ),
+    waits=re.compile(r"(?:await )?(?:\w+\.)?sleep\("),
+    idle=re.compile(
+        r"pass|return None|\.\.\.|(?s:[\"'].*[\"'])|_ = \w+|del \w+(?:, \w+)*|(?:import|from)\b.*", re.DOTALL
+    ),
+    wrappers=word_set("try_statement for_statement"),
+    explains=re.compile(rf"(?:{_PRINT})$|.*Error$"),
+    returns="return_type",
+    nothing=re.compile(r"^'?None|Never|NoReturn|Generator|Iterator|\bAny\b|\bobject\b|Optional|None"),
+)
 _DECLARING = re.compile(
-    r"(?:^|\.)(?:abstract\w*|overload|group|callback|hookspec|singledispatch\w*|type_check_only|result_callback)$"
+    r"(?:^|\.)(?:abstract\w*|overload|group|callback|hookspec|singledispatch\w*|type_check_only|result_callback"
+    r"|fixture|register|setter|deleter)$"
 )
 _BASE_NAMES = re.compile(r"(?:Abstract|Base|I)(?=[A-Z])|(?:Base|Interface|Protocol|Mixin|ABC|Spec)$")
 _DATA_BASES = re.compile(
@@ -40,751 +58,257 @@ _DATA_BASES = re.compile(
 )
 """Bases that give fields a meaning: methods that take arguments are a class's own, not overrides."""
 _LISTENS = word_set("hook hooks listener observer callback callbacks visitor events plugin extension")
-_PRINT = re.compile(
-    r"print|(?:\w+\.)*(?:echo|secho|print|debug|info|warning|log)|(?:\w+\.)*_?std(?:out|err)\.write"
-    r"|(?:\w+\.)*_?(?:log|logger|logging|LOG|LOGGER)\.\w+"
-)
 _ANSWERS = re.compile(r"\.(?:post|put|patch|delete|route|api_route)$")
-_STATUS = re.compile(
-    r"(?:\w+\.)*(?:abort|abort_with_status|set_code|HTTPException|HTTPError|\w*Response|jsonify)"
-)
-_ASSERTING = re.compile(
-    r"(?i)(?:^|[._])_?(?:assert|expect|check|verify|ensure|must|should|fail|raises|warns|require|compare|validate)"
-)
-_SLEEP = re.compile(r"(?:await )?(?:\w+\.)?sleep\(")
 _PLATFORM = re.compile(r"\bplatform\b|\bos\.name\b|version_info|TYPE_CHECKING")
-MIN_WORDS_OF_REASON = 5
-_PROMISES = re.compile(
-    r"(?i)\b(?:yet|later|pending|phase|milestone|will|soon|todo|wip|future|next|stub|implement)\b"
-)
-_REFUSES = re.compile(
-    r"(?i)\b(?:not (?:allowed|possible|applicable|defined)|cannot|must|invalid|instead|use \w+)\b"
-)
-_SKIPS = re.compile(
-    r"\bmark\.skip\b(?!if)|\bunittest\.skip\b|^skip\(|skip(?:if|If)\((?:condition=)?(?:True|1)\b"
-    r"|\bskipUnless\((?:False|0)\b"
-)
-_TRIVIAL_TRY = (ast.Pass, ast.Continue)
+_NOTHING = re.compile(r"pass|\.\.\.|(?s:[rRbBuU]*[\"'].*[\"'])|return(?: None)?|from __future__ import.*")
 
 
 def read(text: str, *, typed: bool = False) -> Source | None:
-    """Read a module; ``None`` if it is invalid, too deep, or newer than our Python."""
-    with warnings.catch_warnings():
-        # A doubtful escape in a project's file is not our warning to show.
-        warnings.simplefilter("ignore")
-        try:
-            module = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-    nodes = list(ast.walk(module))
-    comments, strings = _spans(text)
-    remarks = {at: text[start:end] for at, (start, end) in comments.items()}
-    documentation = _documentation(text, nodes)
-    bound = frozenset(_bound_names(module.body)) | {
-        name for node in nodes if isinstance(node, ast.Global) for name in node.names
-    }
-    listed, open_list = _listed(module) if "__all__" in text else (None, False)
+    """Read a module; ``None`` if it is invalid."""
+    file = Reader.of(_SYNTAX, "python", text)
+    if file.root.has_error:
+        return None
+    # Docstrings, and code that was put into quotes.
+    prose = [n for n in file.nodes if n.type == "expression_statement" and _is_string(first_of(n))]
+    bound = frozenset(_bound_names(file.nodes))
+    listed, is_computed = _listed(file) if "__all__" in text else (None, False)
+    functions = [*_functions(file), *_empty_classes(file)]
+    bases = {text_of(n, "name"): _base_names(n) for n in file.nodes if n.type == "class_definition"}
     return Source(
         language="python",
-        code=blank(text, [*comments.values(), *documentation]),
-        bare=blank(text, [*comments.values(), *documentation, *strings]),
-        functions=tuple(_functions(module, nodes, remarks)),
+        code=file.code([*file.comments, *prose]),
+        bare=file.bare([*file.comments, *prose]),
+        functions=tuple(functions),
         exports=bound,
         defined=bound,
-        overrides=frozenset(_overrides(nodes)),
-        open=bool(bound & {"*", "__getattr__"}) or open_list,
+        overrides=overrides(functions, bases),
+        open=bool(bound & {"*", "__getattr__"}) or is_computed,
         listed=listed,
-        references=tuple(_references(nodes)),
-        strings=tuple(_path_strings(nodes)),
-        identifiers=frozenset(
-            [node.id for node in nodes if isinstance(node, ast.Name)]
-            + [node.attr for node in nodes if isinstance(node, ast.Attribute)]
-        ),
-        tests=tuple(_tests(module, nodes)) if re.search(r"[Tt]est|scenarios", text) else (),
-        empty=all(map(_does_nothing, module.body)),
+        references=tuple(_references(file)),
+        strings=tuple(file.strings()),
+        identifiers=file.identifiers(),
+        empty=all(map(_does_nothing, named(file.root))),
     )
 
 
-def _spans(text: str) -> tuple[dict[int, tuple[int, int]], list[tuple[int, int]]]:
-    """Return the comments by line, and the strings, as spans of characters."""
-    starts = _line_starts(text)
-    comments: dict[int, tuple[int, int]] = {}
-    strings: list[tuple[int, int]] = []
-    with suppress(tokenize.TokenError, SyntaxError, IndexError):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            span = (starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
-            if token.type == tokenize.COMMENT:
-                comments[token.start[0]] = span
-            elif token.type == tokenize.STRING:
-                strings.append(span)
-    return comments, strings
+def _is_string(node: Node | None) -> bool:
+    return node is not None and node.type in ("string", "concatenated_string")
 
 
-def _line_starts(text: str) -> list[int]:
-    return [0, *accumulate(map(len, text.splitlines(keepends=True)))]
-
-
-def _documentation(text: str, nodes: Sequence[ast.AST]) -> list[tuple[int, int]]:
-    """Return the spans of strings that are statements: docstrings, and code that was put into quotes."""
-    lines, starts = text.splitlines(keepends=True), _line_starts(text)
-
-    def position(line: int, column: int) -> int:
-        # The columns of ast count bytes.
-        prefix = lines[line - 1].encode()[:column].decode("utf-8", "ignore") if line <= len(lines) else ""
-        return starts[line - 1] + len(prefix)
-
-    return [
-        (position(node.lineno, node.col_offset), position(node.end_lineno or 0, node.end_col_offset or 0))
-        for node in nodes
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    ]
+def _does_nothing(statement: Node) -> bool:
+    return _NOTHING.fullmatch(text_of(statement)) is not None
 
 
 # Names
 
 
-def _bound_names(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[str]:
-    """Yield the names that statements bind, those in classes with the class's name as *prefix*."""
-    for statement in body:
-        match statement:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield prefix + name
-                if prefix:  # attributes that methods set
-                    for node in ast.walk(statement):
-                        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                            yield prefix + node.attr
-            case ast.ClassDef(name=name):
-                yield prefix + name
-                yield from _bound_names(statement.body, f"{prefix}{name}.")
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                for alias in aliases:
-                    yield prefix + (alias.asname or alias.name.split(".")[0])
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=None)) if not (
-                prefix or name.isupper()
-            ):
-                # A name for later; it counts if some function sets it with `global`.
-                yield f"{name}?"
-            case _:
-                if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.With):
-                    for node in ast.walk(statement):
-                        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                            yield prefix + node.id
-                elif type(statement).__name__ == "TypeAlias":  # ``type X = …``: ast has it from Python 3.12
-                    yield prefix + ast.unparse(statement).split()[1].split("[")[0]
-                # Branches of ``if``, ``try`` and ``with`` bind names of the module, too.
-                for block in _blocks(statement):
-                    yield from _bound_names(block, prefix)
-
-
-def _blocks(statement: ast.stmt) -> Sequence[Sequence[ast.stmt]]:
-    """Return the blocks of an ``if``, a ``try`` or another statement that has some."""
-    blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
-    return blocks + [handler.body for handler in getattr(statement, "handlers", [])]
-
-
-def _listed(module: ast.Module) -> tuple[frozenset[str] | None, bool]:
-    """Return the names in ``__all__``, if it is one literal, and whether it is computed instead."""
-    names: frozenset[str] | None = None
-    for node in ast.walk(module):
-        if not (isinstance(node, ast.Name) and node.id == "__all__"):
-            continue
-        owner = next((s for s in module.body if node in ast.walk(s)), None)
-        match owner:
-            case ast.Assign(targets=[ast.Name()], value=ast.List(elts=items) | ast.Tuple(elts=items)) if (
-                names is None and all(isinstance(i, ast.Constant) and isinstance(i.value, str) for i in items)
-            ):
-                names = frozenset(str(item.value) for item in items if isinstance(item, ast.Constant))
-            case _:
-                return None, True
-    return names, False
-
-
-def _references(nodes: Sequence[ast.AST]) -> Iterator[Reference]:
+def _bound_names(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the names that a module binds, those in classes also with the class's name."""
     for node in nodes:
-        match node:
-            case ast.Import(names=aliases):
-                for alias in aliases:
-                    yield Reference(module=alias.name)
-            case ast.ImportFrom(module=base, names=aliases, level=level):
-                yield Reference(
-                    module="." * level + (base or ""), names=tuple(alias.name for alias in aliases)
-                )
-            case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]) if ast.unparse(
-                function
-            ).endswith(("import_module", "__import__")):
-                yield Reference(module=name)
+        names: list[str] = []
+        match node.type:
+            case "function_definition" | "class_definition":
+                names = [text_of(node, "name")]
+            case "assignment" | "augmented_assignment" | "for_statement" | "type_alias_statement":
+                names = [*bound_names(field(node, "left"))]
+                right = field(node, "right")
+                if right and right.type == "none" and not text_of(node, "left").isupper():
+                    names = [name for name in names if _scope(node)]  # for later: a function has to set it
+            case "as_pattern_target" | "named_expression":
+                names = [*bound_names(first_of(node))]
+            case "import_statement" | "import_from_statement":
+                for name in node.children_by_field_name("name"):
+                    names.append(text_of(name, "alias") or text_of(name).split(".")[0])
+                names += ["*" for child in node.children if child.type == "wildcard_import"]
+            case "global_statement":
+                yield from map(text_of, named(node))
+            case "attribute":  # what methods set
+                owner = _scope(node, inside=True)
+                if owner and node.parent and field(node.parent, "left") == node:
+                    yield f"{owner}{text_of(node, 'attribute')}"
             case _:
                 pass
+        scope = _scope(node) if names else None
+        if scope is not None:
+            yield from (scope + name for name in names)
 
 
-def _path_strings(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    """Yield the strings that are arguments, values or items: not those that are printed or explain."""
-    for node in nodes:
-        items: Sequence[ast.expr | None]
-        match node:
-            case ast.Call(func=function):
-                if _PRINT.fullmatch(ast.unparse(function)) or ast.unparse(function).endswith("Error"):
-                    continue
-                items = [*node.args, *(keyword.value for keyword in node.keywords)]
-            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
-                items = parts
-            case ast.BinOp(left=left, right=right):
-                items = [left, right]
-            case ast.Assign(value=item) | ast.AnnAssign(value=item) | ast.Return(value=item):
-                items = [item]
-            case ast.Subscript(slice=index):
-                items = [index]
-            case _:
-                continue
-        for item in items:
-            if isinstance(item, ast.Constant) and isinstance(item.value, str):
-                yield item.value
-            elif isinstance(item, ast.JoinedStr):
-                yield "".join(str(v.value) for v in item.values if isinstance(v, ast.Constant))
+def _scope(node: Node, *, inside: bool = False) -> str | None:
+    """Return the classes around a node, as a prefix; ``None`` in a function, unless *inside* is true."""
+    scope = ""
+    for outer in lineage(node):
+        if outer == node:
+            continue
+        if outer.type == "function_definition" and not inside:
+            return None
+        if outer.type == "class_definition":
+            scope = f"{text_of(outer, 'name')}.{scope}"
+    return scope
+
+
+def _listed(file: Reader) -> tuple[frozenset[str] | None, bool]:
+    """Return the names in ``__all__``, if it is one literal, and whether it is computed instead."""
+    uses = [n for n in file.nodes if n.type == "identifier" and text_of(n) == "__all__"]
+    owner = uses[0].parent if len(uses) == 1 else None
+    items = named(field(owner, "right")) if owner and owner.type == "assignment" else []
+    if not items or not all(map(_is_string, items)):
+        return None, bool(uses)
+    return frozenset(map(file.string, items)), False
+
+
+def _references(file: Reader) -> Iterator[Reference]:
+    for node in file.nodes:
+        if node.type == "import_statement":
+            for name in node.children_by_field_name("name"):
+                yield Reference(module=text_of(name, "name") or text_of(name))
+        elif node.type == "import_from_statement":
+            names = node.children_by_field_name("name")
+            yield Reference(
+                module=text_of(node, "module_name"),
+                names=tuple(text_of(n, "name") or text_of(n) for n in names),
+            )
+        elif node.type == "call" and callee(node).endswith(("import_module", "__import__")):
+            yield Reference(module=file.string(first_of(field(node, "arguments"))))
 
 
 # Functions
 
 
-@attrs.frozen(kw_only=True)
-class _Class:
-    """What a class says about its methods; without a name, it is the module."""
-
-    name: str = ""
-    abstract: bool = False
-    inherits: bool = False
-    peers: bool = False
-
-
-def _functions(module: ast.Module, nodes: Sequence[ast.AST], remarks: dict[int, str]) -> Iterator[Function]:
-    bases = {name for node in nodes if isinstance(node, ast.ClassDef) for name in _base_names(node)}
-    defaults = {
-        inner.id
-        for node in nodes
-        if isinstance(node, ast.arguments)
-        for default in [*node.defaults, *node.kw_defaults]
-        if default is not None
-        for inner in ast.walk(default)
-        if isinstance(inner, ast.Name)
-    } | {
-        ast.unparse(value.func if isinstance(value, ast.Call) else value)
-        for node in nodes
-        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
-        for value in node.values[1:]
-    }
-    # `class Retry: pass` is a marker if the module itself makes or compares it.
-    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    for function in _Reader(bases=bases, defaults=defaults, remarks=remarks).functions(module.body, _Class()):
-        if function.parameters != ("…",) or function.name not in used:
-            yield function
-
-
-def _base_names(node: ast.ClassDef) -> set[str]:
-    """Return the names of a class's bases, without their modules and type arguments."""
-    return {ast.unparse(base).split("[")[0].rpartition(".")[2] for base in node.bases}
-
-
-def _overrides(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.ClassDef) and node.bases:
-            for method in node.body:
-                if isinstance(method, _Def) and _classify(method.body, ())[0] != "unfinished":
-                    yield from (f"{base}.{method.name}" for base in _base_names(node))
-
-
-@attrs.frozen(kw_only=True)
-class _Reader:
-    """Reads functions, given the names of all *bases*, what stands in as *defaults*, and comments by line."""
-
-    bases: set[str]
-    defaults: set[str]
-    remarks: dict[int, str]
-
-    def functions(self, body: Sequence[ast.stmt], owner: _Class) -> Iterator[Function]:
-        for statement in body:
-            if isinstance(statement, ast.If) and "__main__" in ast.unparse(statement.test):
-                continue  # a demonstration
-            if isinstance(statement, ast.If | ast.Try | ast.With):
-                for block in _blocks(statement):
-                    fallback = not owner.name and (
-                        block is not statement.body
-                        or (isinstance(statement, ast.If) and _PLATFORM.search(ast.unparse(statement.test)))
-                    )
-                    for function in self.functions(block, owner):
-                        yield attrs.evolve(function, conditional=True, fallback=bool(fallback))
-            if isinstance(statement, ast.ClassDef):
-                yield from self._methods(statement)
-            if isinstance(statement, _Def):
-                yield self._function(statement, owner)
-                inner = [node for node in statement.body if isinstance(node, _Def)]
-                decorated = [node for node in inner if node.decorator_list]
-                yield from self.functions(decorated, _Class())
-                for closure in inner:
-                    if closure not in decorated:
-                        yield attrs.evolve(self._function(closure, _Class()), nested=True)
-
-    def _methods(self, node: ast.ClassDef) -> Iterator[Function]:
-        names = _base_names(node)
-        metaclasses = {ast.unparse(keyword.value).rpartition(".")[2] for keyword in node.keywords}
-        kinds = [(m.name, _classify(m.body, ())[0]) for m in node.body if isinstance(m, _Def)]
-        has_code = any(kind == "code" for _, kind in kinds)
-        abstract = (
-            bool(names & {"ABC", "Protocol"})
-            or "ABCMeta" in metaclasses
-            or (node.name in self.bases and not (has_code and names - {"object", "Generic"}))
-            or _BASE_NAMES.search(node.name) is not None
-        )
-        content = _without_docstring(node.body)
-        if not node.bases and not node.decorator_list and all(map(_does_nothing, content)) and not abstract:
-            # A marker or a namespace has a docstring that says so.
-            if not ast.get_docstring(node) and not node.name.startswith("_"):
-                yield Function(
-                    name=node.name, line=node.lineno, body="empty", parameters=("…",), returns="value"
-                )
-            return
-        peers = any(kind == "code" and name != "__init__" for name, kind in kinds)
-        idle = bool(kinds) and all(kind == "empty" for _, kind in kinds)
-        # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
-        abstract |= idle and (node.name in self.defaults or bool(_LISTENS & set(words_of(node.name))))
-        prescribing = {
-            n for n in names - {"object"} if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)
-        }
-        owner = _Class(name=node.name, abstract=abstract, inherits=bool(prescribing), peers=peers)
-        yield from self.functions(node.body, owner)
-
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: _Class) -> Function:
-        decorators = [ast.unparse(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
-        given = node.args
-        arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-        names = [argument.arg for argument in arguments if argument]
-        if owner.name and names and "staticmethod" not in decorators:
+def _functions(file: Reader) -> Iterator[Function]:
+    used_as_base = {name for n in file.nodes if n.type == "class_definition" for name in _base_names(n)}
+    defaults = set(_defaults(file.nodes))
+    for node in file.nodes:
+        if node.type != "function_definition":
+            continue
+        at = node.parent if node.parent and node.parent.type == "decorated_definition" else node
+        decorators = [text_of(first_of(d)).partition("(")[0] for d in named(at) if d.type == "decorator"]
+        outer = [n for n in lineage(at) if n != node and n != at]
+        statements = [n for n in outer if n.type in ("if_statement", "try_statement", "with_statement")]
+        if any("__main__" in text_of(n, "condition") for n in statements):
+            continue  # a demonstration
+        around = next((n for n in outer if n.type in ("class_definition", "function_definition")), None)
+        nested = around is not None and around.type == "function_definition"
+        owner = text_of(around, "name") if around and not nested else ""
+        if owner and any(n.type == "function_definition" for n in outer):
+            continue  # a class in a function
+        names = [name for child in named(field(node, "parameters")) for name in bound_names(child)]
+        if owner and "staticmethod" not in decorators:
             names = names[1:]
-        kind, value, rest = _classify(node.body, names)
-        used = {
-            inner.id for statement in rest for inner in ast.walk(statement) if isinstance(inner, ast.Name)
-        }
-        returned = ast.unparse(node.returns) if node.returns else ""
-        returns: Literal["value", "nothing", "unknown"] = "unknown"
-        if returned:
-            returns = "nothing" if returned in ("None", "'None'") or "Never" in returned else "value"
-            if kind == "empty" and re.search(
-                r"NoReturn|Generator|Iterator|\bAny\b|\bobject\b|Optional|None", returned
-            ):
-                returns = "unknown"
-        mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-        values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
+        short = text_of(node, "name")
+        found = file.function(
+            node, f"{owner}.{short}" if owner else short, at, names, doc=_documentation(file, node)
+        )
         handles = any(map(_ANSWERS.search, decorators)) or bool({"request", "req"} & set(names))
-        calls = [ast.unparse(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
-        printing = [called for called in calls if _PRINT.fullmatch(called)]
-        last = node.end_lineno or node.lineno
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        return Function(
-            name=f"{owner.name}.{node.name}" if owner.name else node.name,
-            line=node.lineno,
-            body=kind,
-            value=value,
-            parameters=values,
-            announces=bool(printing),
-            idle=len(printing) + calls.count("len") == len(calls),
-            length=last - node.lineno + 1,
-            unused=tuple(n for n in values if n not in mentioned and "locals" not in mentioned),
+        found = attrs.evolve(
+            found,
             answers=handles
-            and kind == "constant"
-            and "(" in value.replace("{", "(")
-            and not REFUSAL_STATUS.search(value),
-            ignored=tuple(n for n in names if n.startswith("_") and n != "_"),
-            uses_parameters=bool(used & set(names)),
-            returns=returns,
-            comment="\n".join(self.remarks[at] for at in range(node.lineno, last + 1) if at in self.remarks),
-            doc="\n".join([ast.get_docstring(node) or "", self.remarks.get(first - 1, "")]),
-            declared=any(map(_DECLARING.search, decorators))
-            or (kind == "unfinished" and owner.inherits and node.name.startswith("__"))
-            or any(d.endswith(("fixture", ".register", ".setter", ".deleter")) for d in decorators)
-            or owner.abstract,
-            inherits=owner.inherits,
-            method=bool(owner.name),
-            exported=not node.name.startswith("_"),
-            callback=node.name in self.defaults or (bool(names) and set(names) == {"_"}),
-            peers=owner.peers,
+            and found.body == "constant"
+            and re.search(r"[({]", found.value) is not None
+            and not REFUSAL_STATUS.search(found.value),
+            declared=any(map(_DECLARING.search, decorators)),
+            method=bool(owner),
+            callback=short in defaults or (bool(names) and set(names) == {"_"}),
+            nested=nested and not decorators,
+            conditional=bool(statements),
+            fallback=bool(statements) and not owner and _is_fallback(statements[0], node),
         )
+        yield _method(file, around, found, used_as_base, defaults) if owner and around else found
 
 
-def _classify(body: Sequence[ast.stmt], names: Sequence[str]) -> tuple[BodyKind, str, list[ast.stmt]]:
-    """Return what the body is, the value or statement that shows it, and its statements."""
-    statements = list(_flat(_without_docstring(body)))
-    constants: dict[str, str] = {}
-    rest: list[ast.stmt] = []
-    printed = unfinished = ""
-    slept = False
-    for statement in statements:
-        match statement:
-            case ast.Raise(exc=raised) if raised is not None and _is_unfinished(raised):
-                # After branches that return something, it refuses what none of them handles.
-                if any(_computes(other) for other in rest):
-                    return "code", "", statements
-                return "unfinished", ast.unparse(statement), statements
-            case ast.Raise(exc=ast.Call() as call) | ast.Expr(value=ast.Call() as call) if _says_unfinished(
-                call
-            ):
-                unfinished = ast.unparse(statement)
-            case ast.Return(value=ast.Call() as call) if len(statements) == 1 and _says_unfinished(call):
-                return "unfinished", ast.unparse(statement), statements
-            case ast.Expr(value=ast.Call(func=function)) if _PRINT.fullmatch(ast.unparse(function)):
-                printed = ast.unparse(statement)
-                if UNFINISHED.search(printed.partition("(")[2].lstrip("f'\"")):
-                    unfinished = printed
-            case ast.Expr() if _SLEEP.match(ast.unparse(statement)):
-                slept = True
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_constant(value):
-                constants[name] = ast.unparse(value)
-            case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
-                pass
-            case ast.Delete(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
-                pass
-            case ast.Assign(targets=[ast.Name(id="_")], value=ast.Name()):
-                pass
-            case _:
-                rest.append(statement)
-    if unfinished and all(isinstance(s, ast.Return) for s in rest):
-        return "unfinished", unfinished, statements
-    returned_everywhere = _values(rest) if len(rest) > 1 or isinstance(next(iter(rest), None), ast.If) else []
-    texts = {ast.unparse(value) for value in returned_everywhere}
-    if len(texts) == 1 and _is_constant(returned_everywhere[0]):
-        return "constant", texts.pop(), []
-    match rest:
-        case []:
-            if (constants or slept) and not printed:
-                return "code", "", statements
-            return ("print", printed, statements) if printed else ("empty", "", statements)
-        case [ast.Return(value=ast.Constant(value=None))] if any(
-            isinstance(s, ast.Import | ast.ImportFrom) for s in statements
-        ):  # something is imported and not used
-            return "empty", "", statements
-        case [ast.Expr(value=ast.Call(args=[_, *_] as items))] if all(map(_is_constant, items)) and any(
-            isinstance(item, ast.Constant) and UNFINISHED.search(str(item.value)) for item in items
-        ):  # status.showMessage("Not implemented yet")
-            return "unfinished", ast.unparse(rest[0]), statements
-        case [ast.Return(value=None)]:
-            return ("print", printed, statements) if printed else ("empty", "", statements)
-        case [ast.Return(value=ast.Name(id=name))] if name in constants:
-            return "constant", constants[name], statements
-        case [ast.Return(value=ast.Name(id=name))] if name in names:
-            return "identity", name, statements
-        case [ast.Return(value=returned)] if returned is not None and _is_made_of_constants(returned):
-            return "constant", ast.unparse(returned), statements
-        case _:
-            return "code", "", statements
+def _is_fallback(statement: Node, node: Node) -> bool:
+    first = field(statement, "body") or field(statement, "consequence")
+    inside = first is not None and first.start_byte <= node.start_byte < first.end_byte
+    return not inside or _PLATFORM.search(text_of(statement, "condition")) is not None
 
 
-def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements; of a ``try`` or a loop around messages and literals, only what is inside."""
-    for statement in body:
-        match statement:
-            case ast.Try(body=inner) if all(map(_is_idle, inner)):
-                yield from inner
-            case ast.For(iter=ast.Name(), body=inner) if all(map(_is_message, inner)):
-                yield from inner
-            case _:
-                yield statement
+def _documentation(file: Reader, node: Node) -> str:
+    first = first_of(field(node, "body"))
+    return file.string(first_of(first)) if first and first.type == "expression_statement" else ""
 
 
-def _is_message(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Expr(value=ast.Call(func=function)):
-            return _PRINT.fullmatch(ast.unparse(function)) is not None
-        case _:
-            return False
+def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the functions and classes that stand in for a missing argument."""
+    for node in nodes:
+        if node.type in ("default_parameter", "typed_default_parameter"):
+            yield from (text_of(n) for n in find(field(node, "value"), "identifier"))
+        elif node.type == "boolean_operator" and text_of(node, "operator") == "or":
+            yield text_of(node, "right").partition("(")[0]
 
 
-def _is_idle(statement: ast.stmt) -> bool:
-    """Whether a statement cannot fail: a message, or a literal that is returned."""
-    match statement:
-        case ast.Pass() | ast.Return(value=None):
-            return True
-        case ast.Return(value=value) if value is not None:
-            return _is_made_of_constants(value)
-        case _:
-            return _is_message(statement)
+def _base_names(node: Node) -> set[str]:
+    """Return the names of a class's bases, without their modules and type arguments."""
+    bases = [n for n in named(field(node, "superclasses")) if n.type != "keyword_argument"]
+    return {text_of(base).split("[")[0].rpartition(".")[2] for base in bases}
 
 
-def _says_unfinished(call: ast.Call) -> bool:
-    """Whether a call answers with the status of what is not implemented: ``abort(501)``."""
-    name = ast.unparse(call.func)
-    return bool(_STATUS.fullmatch(name) and UNFINISHED_STATUS.search(ast.unparse(call)))
-
-
-def _values(statements: Sequence[ast.stmt]) -> list[ast.expr]:
-    """Return the values of all branches, if there is nothing but branches and returns."""
-    found: list[ast.expr] = []
-    for statement in statements:
-        match statement:
-            case ast.Return(value=value) if value is not None:
-                found.append(value)
-            case ast.If(body=body, orelse=orelse):
-                inner = [_values(branch) for branch in (body, orelse) if branch]
-                if not all(inner):
-                    return []
-                found += [value for values in inner for value in values]
-            case _:
-                return []
-    # Without an `else`, nothing is returned if the condition does not hold.
-    match statements[-1:]:
-        case [ast.Return()] | [ast.If(orelse=[_, *_])]:
-            return found
-        case _:
-            return []
-
-
-def _computes(statement: ast.stmt) -> bool:
-    """Whether a branch or loop returns a value that is not a literal."""
-    return isinstance(statement, ast.If | ast.For | ast.While | ast.Match | ast.Try | ast.With) and any(
-        isinstance(inner, ast.Return) and inner.value is not None and not _is_constant(inner.value)
-        for inner in ast.walk(statement)
+def _is_abstract(node: Node, used_as_base: set[str], has_code: bool) -> bool:
+    names, name = _base_names(node), text_of(node, "name")
+    return (
+        bool(names & {"ABC", "Protocol"})
+        or "ABCMeta" in text_of(node, "superclasses")
+        or (name in used_as_base and not (has_code and names - {"object", "Generic"}))
+        or _BASE_NAMES.search(name) is not None
     )
 
 
-def _is_unfinished(raised: ast.expr) -> bool:
-    called = raised.func if isinstance(raised, ast.Call) else raised
-    texts = [item.value for item in ast.walk(raised) if isinstance(item, ast.Constant)]
-    said = " ".join(text for text in texts if isinstance(text, str))
-    if ast.unparse(called).rpartition(".")[2] == "NotImplementedError":
-        # A sentence about something else ("use add_unredirected_header() instead") explains a refusal.
-        long_enough = len(said.split()) >= MIN_WORDS_OF_REASON or _REFUSES.search(said)
-        explains = long_enough and not UNFINISHED.search(said)
-        return not explains or _PROMISES.search(said) is not None
-    return UNFINISHED.search(said) is not None
-
-
-def _is_constant(node: ast.expr) -> bool:
-    match node:
-        case ast.Constant():
-            return True
-        case ast.UnaryOp(operand=operand):
-            return _is_constant(operand)
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            return all(map(_is_constant, items))
-        case ast.Dict(keys=keys, values=values):
-            return all(_is_constant(item) for item in [*keys, *values] if item is not None)
-        case ast.Call(func=ast.Name(id="list" | "dict" | "set" | "tuple" | "str"), args=[], keywords=[]):
-            return True
-        case ast.Call(func=ast.Name(id="Decimal" | "float" | "int" | "jsonify"), args=items):
-            return all(map(_is_constant, items))
-        case _:
-            return False
-
-
-def _is_made_of_constants(node: ast.expr) -> bool:
-    """Whether a value is a constant, a member of an enumeration, or an object made of such."""
-    match node:
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=items, keywords=keywords) if (
-            name[:1].isupper() and not name.endswith(("Error", "Exception", "Warning"))
-        ):  # Order(id=1, total=0)
-            return all(map(_is_made_of_constants, [*items, *(keyword.value for keyword in keywords)]))
-        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner[:1].isupper() and name.isupper():
-            return True  # Status.DONE
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return all(map(_is_made_of_constants, items))
-        case _:
-            return _is_constant(node)
-
-
-def _does_nothing(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.ImportFrom(module="__future__"):
-            return True
-        case ast.Return(value=None | ast.Constant(value=None)):
-            return True
-        case _:
-            return False
-
-
-def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
-    match body:
-        case [ast.Expr(value=ast.Constant(value=str())), *rest]:
-            return rest
-        case _:
-            return body
-
-
-# Tests
-
-
-def _tests(module: ast.Module, nodes: Sequence[ast.AST]) -> Iterator[Test]:
-    helpers = {node.name: node for node in nodes if isinstance(node, _Def)}
-    imported = {
-        alias.asname or alias.name
-        for node in nodes
-        if isinstance(node, ast.ImportFrom)
-        and re.search(
-            r"(?i)test|helper|util|support|fixture|conftest|harness|common|check|assert|expect|verif",
-            node.module or "",
-        )
-        and not re.fullmatch(r"pytest|unittest(\.mock)?|hypothesis.*", node.module or "")
-        for alias in node.names
-        # Making a client (`TestClient(app)`, `CliRunner()`) asserts nothing.
-        if not (alias.asname or alias.name)[:1].isupper()
+def _method(
+    file: Reader, node: Node, found: Function, used_as_base: set[str], defaults: set[str]
+) -> Function:
+    """Return *found* with what its class says about it."""
+    kinds = {
+        text_of(inner, "name"): file.body(inner, ()).kind
+        for member in statements_of(field(node, "body"))
+        for inner in [field(member, "definition") or member]
+        if inner.type == "function_definition"
     }
-    # eq = self.assertEqual
-    imported |= {
-        ast.unparse(target).rpartition(".")[2]
-        for node in nodes
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute)
-        for target in node.targets
-        if re.match(r"_?assert", node.value.attr)
+    bases = {
+        n
+        for n in _base_names(node) - {"object"}
+        if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)
     }
-    known = set(imported)
-    for _ in range(3):  # helpers that call helpers
-        known |= {name for name, node in helpers.items() if _asserts(node, known)}
-    skipped = any(
-        isinstance(s, ast.Assign)
-        and ast.unparse(s.targets[0]) == "pytestmark"
-        and _skips(ast.unparse(s.value))
-        for s in module.body
-    ) or any(isinstance(s, ast.Expr) and _skips_here(s) for s in module.body)
-    # (Frozen, Source) = make_tests(RelativeImports, …)
-    passed = {
-        argument.id
-        for node in nodes
-        if isinstance(node, ast.Call)
-        for argument in node.args
-        if isinstance(argument, ast.Name)
-    }
-    conditional = [
-        s for outer in module.body if isinstance(outer, ast.If) for s in [*outer.body, *outer.orelse]
-    ]
-    for statement in [*module.body, *conditional]:
-        if isinstance(statement, _Def) and statement.name == "load_tests":
-            yield Test(name="load_tests", line=statement.lineno)
-        elif isinstance(statement, _Def) and re.match(r"test", statement.name):
-            yield _test(statement, statement.name, known, skipped)
-        elif isinstance(statement, ast.ClassDef):
-            yield from _tests_of_class(statement, known, skipped, statement.name in passed)
-        elif isinstance(statement, ast.Assign):
-            # A state machine of Hypothesis, or a test that is made by a call.
-            name = ast.unparse(statement.targets[0])
-            made = ast.unparse(statement.value)
-            settings = isinstance(statement.value, ast.Constant) or re.search(r"(?i)path|dir\b|environ", made)
-            if re.match(r"[Tt]est", name) and not settings:
-                yield Test(name=name, line=statement.lineno)
-        elif isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("scenarios("):
-            yield Test(name="scenarios", line=statement.lineno)
-
-
-def _tests_of_class(
-    node: ast.ClassDef, known: set[str], skipped: bool, passed: bool = False
-) -> Iterator[Test]:
-    case = passed or any(re.search(r"Test|Suite|Case", ast.unparse(base)) for base in node.bases)
-    if not case and not node.name.startswith("Test"):
-        return
-    skipped = skipped or any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
-    # pytest does not collect a class that has a constructor.
-    runs = case or not any(isinstance(inner, _Def) and inner.name == "__init__" for inner in node.body)
-    methods = [inner for inner in node.body if isinstance(inner, _Def) and inner.name.startswith("test")]
-    for method in methods:
-        yield attrs.evolve(_test(method, f"{node.name}.{method.name}", known, skipped), runs=runs)
-    if (
-        not methods
-        and case
-        and not passed
-        and not all(ast.unparse(base).endswith("TestCase") for base in node.bases)
-    ):
-        yield Test(name=node.name, line=node.lineno, skipped=skipped)  # inherits its tests
-    for inner in node.body:
-        if isinstance(inner, ast.ClassDef):
-            yield from _tests_of_class(inner, known, skipped)
-
-
-def _test(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, known: set[str], skipped: bool) -> Test:
-    marked = any(_skips(ast.unparse(decorator)) for decorator in node.decorator_list)
-    body = _without_docstring(node.body)
-    # A property holds for all values if nothing fails.
-    given = any(re.match(r"(?:\w+\.)?given\b", ast.unparse(d)) for d in node.decorator_list)
-    pretended = pretends("\n".join(map(ast.unparse, body)))
-    at_top = bool(body) and _skips_here(body[0])
-    return Test(
-        name=name,
-        line=node.lineno,
-        asserts=_asserts(node, known)
-        or ">>>" in (ast.get_docstring(node) or "")
-        or (given and not pretended),
-        pretends=pretended,
-        skipped=skipped or marked or at_top,
+    name = text_of(node, "name")
+    idle = bool(kinds) and set(kinds.values()) == {"empty"}
+    # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
+    listens = idle and (name in defaults or bool(_LISTENS & set(words_of(name))))
+    short = found.name.rpartition(".")[2]
+    return attrs.evolve(
+        found,
+        declared=found.declared
+        or listens
+        or (found.body == "unfinished" and bool(bases) and short.startswith("__"))
+        or _is_abstract(node, used_as_base, "code" in kinds.values()),
+        inherits=bool(bases),
+        peers=any(kind == "code" and key != "__init__" for key, kind in kinds.items()),
     )
 
 
-def _skips(text: str) -> bool:
-    return bool(_SKIPS.search(text))
-
-
-def _skips_here(statement: ast.stmt) -> bool:
-    text = ast.unparse(statement)
-    return bool(re.match(r"pytest\.skip\(|self\.skipTest\(|raise (?:unittest\.)?SkipTest", text))
-
-
-def _asserts(function: ast.FunctionDef | ast.AsyncFunctionDef, known: set[str]) -> bool:
-    """Whether something in the function can fail; code after a ``return`` at its top level does not count."""
-    body: list[ast.stmt] = []
-    for statement in function.body:
-        body.append(statement)
-        if isinstance(statement, ast.Return | ast.Raise):
-            break
-    return any(_can_fail(statement, known) for statement in body)
-
-
-def _can_fail(node: ast.AST, known: set[str]) -> bool:
-    match node:
-        case ast.Assert(test=test):
-            return not _is_trivial(test)
-        case ast.Raise():
-            return True
-        case ast.Try(body=body, handlers=handlers) if any(map(_swallows, handlers)):
-            outside = [*node.orelse, *node.finalbody, *(s for h in handlers for s in h.body)]
-            return any(_can_fail(s, known) for s in outside) or any(
-                isinstance(inner, ast.With) and _can_fail(inner, known) for inner in body
+def _empty_classes(file: Reader) -> Iterator[Function]:
+    """Yield the classes without content that nothing in the module explains or uses, as functions."""
+    used = {
+        text_of(n) for n in file.nodes if n.type == "identifier" and n.parent and field(n.parent, "name") != n
+    }
+    used_as_base = {name for n in file.nodes if n.type == "class_definition" for name in _base_names(n)}
+    for node in file.nodes:
+        name = text_of(node, "name")
+        if (
+            node.type != "class_definition"
+            or field(node, "superclasses")
+            or name in used
+            or name.startswith("_")
+        ):
+            continue
+        if node.parent and node.parent.type == "decorated_definition":
+            continue
+        content = statements_of(field(node, "body"))
+        if _documentation(file, node) or not all(map(_does_nothing, content)):
+            continue
+        if not _is_abstract(node, used_as_base, False):
+            conditional = any(n.type in ("if_statement", "try_statement") for n in lineage(node))
+            yield Function(
+                name=name,
+                line=line_of(node),
+                body="empty",
+                parameters=("…",),
+                returns=True,
+                conditional=conditional,
             )
-        case ast.Call(func=called):
-            name = ast.unparse(called)
-            last = name.rpartition(".")[2]
-            can_assert = _ASSERTING.search(name) or name in known or last in known
-            if can_assert and not _is_trivial_call(node, name):
-                return True
-            if last in ("exit", "_exit", "check_call", "check_output"):
-                return True
-            if name.endswith("run") and any(k.arg == "check" for k in node.keywords):
-                return True
-        case _:
-            pass
-    return any(_can_fail(child, known) for child in ast.iter_child_nodes(node))
-
-
-def _swallows(handler: ast.ExceptHandler) -> bool:
-    caught = ast.unparse(handler.type) if handler.type else "Exception"
-    return bool(re.search(r"\b(?:AssertionError|Exception|BaseException)\b", caught)) and all(
-        isinstance(s, _TRIVIAL_TRY) or (isinstance(s, ast.Expr) and _PRINT.match(ast.unparse(s)))
-        for s in handler.body
-    )
-
-
-def _is_trivial(test: ast.expr) -> bool:
-    match test:
-        case ast.Constant(value=value):
-            return bool(value)
-        case ast.Tuple(elts=[_, *_]):  # `assert (x, "message")` is always true
-            return True
-        case ast.Compare(left=left, comparators=others):
-            return all(map(_is_constant, [left, *others]))
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_is_trivial(value) for value in values)
-        case ast.UnaryOp(op=ast.Not(), operand=ast.Constant(value=value)):
-            return not value
-        case _:
-            return False
-
-
-def _is_trivial_call(call: ast.Call, name: str) -> bool:
-    """``self.assertTrue(True)``, ``assertEqual(1, 1)``; a context manager or a check of a mock is none."""
-    if not re.search(r"assert(?:True|Equal|Equals|Is|IsNotNone|In|False|IsNone)$|^assert_", name):
-        return False
-    return bool(call.args) and all(map(_is_constant, call.args))

@@ -1,20 +1,20 @@
-"""A source file as the detectors see it: its functions, exports, references and tests, in any language.
+"""A source file as the detectors see it: its functions, exports and references, in any language.
 
-The readers of the languages (``python``, ``javascript``, ``go``, ``rust``) fill these values from syntax
+The readers of the languages (``python``, ``javascript``, ``go``) fill these values from syntax
 trees; everything that judges them is independent of the language.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
 import attrs
 
-Language: TypeAlias = Literal["python", "javascript", "go", "rust"]
+Language: TypeAlias = Literal["python", "javascript", "go"]
 BodyKind: TypeAlias = Literal["code", "empty", "constant", "identity", "print", "unfinished"]
 """``constant``: returns a literal; ``identity``: returns a parameter unchanged; ``print``: only prints;
 ``unfinished``: fails with "not implemented"."""
@@ -28,7 +28,6 @@ LANGUAGES: dict[str, Language] = {
     ".py": "python",
     **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"), "javascript"),
     ".go": "go",
-    ".rs": "rust",
 }
 _GENERATED = re.compile(
     r"^\W*(?:code generated\b|.{0,60}@generated\b|.{0,80}\bdo not (?:edit|modify)\b"
@@ -41,6 +40,10 @@ _GENERATED_PATHS = re.compile(
 )
 
 
+IN_TESTS = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|e2e|cypress)/|(?:^|/)(?:test_|conftest\.)[^/]*$|[._-](?:test|spec|cy)\.\w+$"
+)
+"""Tests and their helpers: fakes in them are empty on purpose."""
 IN_DATA_FOLDER = re.compile(r"(?:^|/)(?:testdata|__fixtures__|fixtures|__snapshots__|snapshots)/")
 """Files there are input of tests: whether they are complete or connected is not for code to say."""
 
@@ -51,15 +54,17 @@ class Function:
 
     *parameters* are those that carry a value: without the receiver, and without names such as ``request``.
     *comment* is text in the body, *doc* the text before or at its top. *declared*: it is meant to have no
-    body (abstract, overload, protocol). *inherits*: a base class, interface or trait may prescribe it.
+    body (abstract, overload, protocol). *inherits*: a base class or interface may prescribe it.
     *callback*: it is the default value of a parameter. *peers*: other methods of its type have real code.
     *nested*: it is inside of another function, where being empty is normal; only a remark shows that it is
     unfinished. *conditional*: it exists only on some platforms or in some builds; *fallback*: where nothing
-    better exists (``#[cfg(not(unix))]``, ``except ImportError``).
+    better exists (``except ImportError``).
     """
 
     name: str
     line: int = 0
+    span: tuple[int, int] = (0, 0)
+    """Where its body is, in bytes, without braces."""
     body: BodyKind = "code"
     value: str = ""
     parameters: tuple[str, ...] = ()
@@ -75,13 +80,13 @@ class Function:
     """Those of *parameters* that occur nowhere in the body."""
     answers: bool = False
     """Whether it gets a request, and its body is only an answer made of literals, and not a refusal."""
-    returns: Literal["value", "nothing", "unknown"] = "unknown"
+    returns: bool = False
+    """Whether it is declared to return a value."""
     comment: str = ""
     doc: str = ""
     declared: bool = False
     inherits: bool = False
     method: bool = False
-    exported: bool = False
     callback: bool = False
     component: bool = False
     peers: bool = False
@@ -96,20 +101,6 @@ class Reference:
 
     module: str
     names: tuple[str, ...] = ()
-
-
-@attrs.frozen(kw_only=True)
-class Test:
-    """One test: whether it *asserts* anything that can fail, and whether it is *skipped* unconditionally."""
-
-    name: str
-    line: int = 0
-    asserts: bool = True
-    skipped: bool = False
-    pretends: bool = False
-    """Whether it looks at a result without a check that can fail: prints it, ignores it, ``assert True``."""
-    runs: bool = True
-    """Whether the runner collects it by its name."""
 
 
 @attrs.frozen(kw_only=True)
@@ -130,10 +121,6 @@ class Source:
     defined: frozenset[str] = frozenset()
     overrides: frozenset[str] = frozenset()
     """Methods with code by the name of their class's base: ``Plugin.read`` for ``class Csv(Plugin)``."""
-    internal: frozenset[str] = frozenset()
-    """Exports for the same crate only (``pub(crate)``)."""
-    modules: tuple[str, ...] = ()
-    """The modules in separate files that it declares (``mod store;``)."""
     star: tuple[str, ...] = ()
     open: bool = False
     listed: frozenset[str] | None = None
@@ -141,9 +128,6 @@ class Source:
     references: tuple[Reference, ...] = ()
     strings: tuple[str, ...] = ()
     identifiers: frozenset[str] = frozenset()
-    paths: frozenset[str] = frozenset()
-    """The parts of qualified names, in a language whose imports are names (``store`` of ``store::open``)."""
-    tests: tuple[Test, ...] = ()
     empty: bool = False
     """Whether there is nothing but comments, imports and the like."""
     faulty: bool = False
@@ -153,6 +137,15 @@ class Source:
     def code_lines(self) -> int:
         """The number of lines with code."""
         return sum(1 for line in self.code.splitlines() if line.strip())
+
+
+def overrides(functions: Iterable[Function], bases: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """Return the methods with code by the names of their class's *bases*."""
+    return frozenset(
+        f"{base}.{short}"
+        for owner, _, short in (f.name.rpartition(".") for f in functions if f.body != "unfinished")
+        for base in bases.get(owner, ())
+    )
 
 
 def is_generated(path: str, text: str) -> bool:
@@ -212,25 +205,6 @@ def blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join([*result, text[at:]])
 
 
-_PRETENDS = re.compile(
-    r"(?i)assert|\bexpect\(|\bprint|\bconsole\.|\.Logf?\(|\bdbg!|\blog\(|(?m:^\s*(?:_, )*_\s*:?=)|let _ ="
-)
-_ASSIGNED = re.compile(
-    r"(?m)^\s*(?:let\s+(?:mut\s+)?|const\s+|var\s+)?(\w*(?:result|response|actual|output|got|value|answer|status)\w*|res|ret|out)(?:,\s*\w+)?\s*:?=(?![=>])"
-)
-
-
-def pretends(body: str) -> bool:
-    """Whether the text of a test that asserts nothing shows or drops a result, as if it were checked.
-
-    Otherwise it only calls something, and fails if that does.
-    """
-    names = _ASSIGNED.findall(body)
-    return bool(_PRETENDS.search(body)) or any(
-        len(re.findall(rf"\b{re.escape(name)}\b", body)) == 1 for name in names
-    )
-
-
 # Words
 
 
@@ -255,7 +229,7 @@ UNFINISHED = re.compile(
 )
 UNFINISHED_STATUS = re.compile(
     r"\b501\b|\b(?:HTTP_501_)?NOT_IMPLEMENTED\b|\bStatusNotImplemented\b|\bUNIMPLEMENTED\b|\bcodes\.Unimplemented\b"
-    r"|\bStatus::unimplemented\b|\bNotImplementedException\b"
+    r"|\bNotImplementedException\b"
 )
 """How protocols say it: HTTP's status 501, and the code of gRPC."""
 REFUSAL_STATUS = re.compile(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +11,7 @@ from .source import blank
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-Grammar = Literal["python", "typescript", "tsx", "go", "rust"]
+Grammar = Literal["python", "typescript", "tsx", "go"]
 
 
 @cache
@@ -27,8 +27,6 @@ def _parser(grammar: Grammar) -> Parser:
             from tree_sitter_typescript import language_tsx as language
         case "go":
             from tree_sitter_go import language
-        case "rust":
-            from tree_sitter_rust import language
     return Parser(Language(language()))
 
 
@@ -37,7 +35,7 @@ def parse(grammar: Grammar, text: str) -> Node:
     return _parser(grammar).parse(text.encode("utf-8", "replace")).root_node
 
 
-def walk(node: Node, *, skip: Sequence[str] = ()) -> Iterator[Node]:
+def walk(node: Node, *, skip: Collection[str] = ()) -> Iterator[Node]:
     """Yield *node* and all nodes below it, in the order of the text; nothing below types in *skip*."""
     stack = [node]
     while stack:
@@ -97,38 +95,12 @@ def line_of(node: Node) -> int:
     return node.start_point[0] + 1
 
 
-def masked(text: str, nodes: Sequence[Node]) -> str:
+def masked(text: str, nodes: Iterable[Node]) -> str:
     """Return *text* with *nodes* blank."""
     data = text.encode("utf-8", "replace")
     spans = [(node.start_byte, node.end_byte) for node in nodes]
     # Offsets count bytes: Latin-1 maps each byte to one character and back.
     return blank(data.decode("latin-1"), spans).encode("latin-1").decode("utf-8", "replace")
-
-
-def returned_values(statements: Sequence[Node], kind: str) -> list[Node]:
-    """Return the nodes of *kind* in all branches, if branches and such nodes are all that *statements* are.
-
-    Only ``if`` counts as a branch; with anything else, or if the last statement is neither, there are none.
-    """
-    found: list[Node] = []
-    for statement in statements:
-        inner = statement
-        if inner.type == "expression_statement":
-            inner = first_of(inner) or inner
-        if inner.type == kind:
-            found.append(inner)
-            continue
-        if inner.type not in ("if_statement", "if_expression"):
-            return []
-        for branch in filter(None, (field(inner, "consequence"), field(inner, "alternative"))):
-            if branch.type == "else_clause":
-                branch = first_of(branch) or branch
-            is_statement = branch.type in (kind, "if_statement", "if_expression")
-            values = returned_values([branch] if is_statement else statements_of(branch), kind)
-            if not values:
-                return []
-            found += values
-    return found
 
 
 def comments_before(node: Node) -> str:

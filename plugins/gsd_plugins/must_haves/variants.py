@@ -1,7 +1,6 @@
 """Functions that other files implement: for other platforms, features or builds, or in subclasses.
 
-``lock_other.go`` does nothing on purpose if ``lock_unix.go`` does the work, and a function under
-``#[cfg(not(feature = "trace"))]`` has a twin with code.
+``lock_other.go`` does nothing on purpose if ``lock_unix.go`` does the work.
 What makes a function a variant is a twin with real code, and a condition that chooses.
 """
 
@@ -112,24 +111,8 @@ def _variant_files(sources: Sources, path: str) -> Iterator[str]:
         for file in siblings:
             if _GO_CONDITION.search(sources.text(file) or "") or _GO_SUFFIX.search(file):
                 yield file
-    elif pure.suffix == ".rs" and _is_conditional_module(sources, path):
-        yield from (file for file in siblings if _is_conditional_module(sources, file))
     elif re.search(
         r"\.(?:web|native|ios|android|browser|node|server|client|edge|worker)\.[cm]?[jt]sx?$", path
     ):
         stem = pure.name.split(".")[0]
         yield from (file for file in siblings if PurePosixPath(file).name.split(".")[0] == stem)
-
-
-def _is_conditional_module(sources: Sources, path: str) -> bool:
-    """Whether a Rust file is a module only under a condition (``#[cfg(unix)] mod unix;``)."""
-    pure = PurePosixPath(path)
-    folder = pure.parent
-    owners = [folder / name for name in ("lib.rs", "main.rs", "mod.rs")]
-    owners += [folder.with_suffix(".rs")] if folder.name else []
-    declared = re.compile(
-        rf"#\[cfg_attr\([^\]]*\"{re.escape(pure.name)}\""
-        rf"|#\[cfg\((?!test\))[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+{re.escape(pure.stem)}\s*;"
-        rf"|#\[cfg\([^\]]*\]\s*#\[path\s*=\s*\"{re.escape(pure.name)}\""
-    )
-    return any(declared.search(sources.text(owner.as_posix()) or "") for owner in owners)
