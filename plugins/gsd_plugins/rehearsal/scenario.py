@@ -116,7 +116,8 @@ class Scenario:
         def requirement(name: str) -> Json:
             category, text = texts[name]
             statements = stated.get(name, [])
-            reason = "" if statements else "The product is of no use without it"
+            reason = "" if own else f"{', '.join(statements)}: {SCRIPTED_NOTE}"
+            reason = reason if statements else "The product is of no use without it"
             return {
                 "id": name,
                 "category": category,
