@@ -18,9 +18,9 @@ from gsd_core.planning.context import (
     add_decisions,
     numbered,
     read_decisions,
-    uncovered_decisions,
 )
 from gsd_core.planning.model import MustHaves, Truth
+from gsd_core.planning.must_haves import uncovered_decisions
 from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
 
