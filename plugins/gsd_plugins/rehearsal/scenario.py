@@ -242,8 +242,8 @@ class Scenario:
     ) -> Json:
         """Return the answer to ``verify`` for the must-haves with these ids: each of them holds.
 
-        It cites the first line of a file of the plan that was *read*, and the command of the plan's first
-        task if it *ran* and succeeded.
+        It cites the first line of a file of the plan that was *read* (for a decision, the first two), and the
+        command of the plan's first task if it *ran* and succeeded.
         """
         files, commands = tuple(read), tuple(ran)
         return {"verdicts": [self._verdict(name, phase, files, commands) for name in asked], "findings": []}
@@ -253,8 +253,8 @@ class Scenario:
         task, own = self.tasks(plan)[0], self.evidence_of(plan)
         shown = (own,) if own in read else read[:1]
         # Not the same evidence for everything: that would be sent back.
-        line = 2 if name.startswith("D-") else 1
-        cited: list[Json] = [{"file": path, "first": line, "last": line} for path in shown]
+        last = 2 if name.startswith("D-") else 1
+        cited: list[Json] = [{"file": path, "first": 1, "last": last} for path in shown]
         cited += [{"command": command, "exit": 0} for command in ran if command == task.check or not cited]
         return {
             "id": name,
