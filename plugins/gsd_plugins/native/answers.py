@@ -328,13 +328,17 @@ class ChoiceAnswer:
 
 @attrs.frozen(kw_only=True)
 class GrayAreaAnswer:
-    """Something that the idea leaves open; *recommended* is the number of an option, counted from 1."""
+    """Something that the idea leaves open; *recommended* is the number of an option, counted from 1.
+
+    *statements* are the ids of the idea's statements that it is about.
+    """
 
     area: str
     question: str
     why: str
     options: tuple[ChoiceAnswer, ...]
     recommended: int
+    statements: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
