@@ -15,6 +15,7 @@ InquiryKind: TypeAlias = Literal["decision", "checkpoint", "permission", "escala
 AnsweredHow: TypeAlias = Literal["human", "file", "policy", "timeout"]
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
+_ORDINALS = ("first", "second", "third", "fourth")
 _NUMBERS = re.compile(r"\d+(?:\s*,\s*\d+)+")
 
 
@@ -25,6 +26,11 @@ class Option:
     label: str
     description: str = ""
     recommended: bool = False
+
+    @property
+    def in_full(self) -> str:
+        """The label with the description, if any."""
+        return f"{self.label}: {self.description}" if self.description.strip() else self.label
 
     @property
     def recommended_note(self) -> str:
@@ -54,6 +60,22 @@ class Question:
         """Return the label that *words* spell, ignoring case and spacing; empty if there is none."""
         wanted = _normalized(words)
         return next((option.label for option in self.options if _normalized(option.label) == wanted), "")
+
+    def explain(self, answer: Answer) -> str:
+        """Return the answer for somebody who does not see the options.
+
+        Those that were chosen are given with their descriptions, and so are those that the free text speaks
+        of by number ("2", "the second") or label.
+        """
+        chosen = [option.in_full for option in self.options if option.label in answer.chosen]
+        text, named = _normalized(answer.text), list[str]()
+        for number, option in enumerate(self.options, start=1):
+            names = rf"{number}(?:st|nd|rd|th)?|{re.escape(_normalized(option.label))}"
+            # Not without "the": "newest first" names no option.
+            names += "".join(f"|the {word}" for word in _ORDINALS[number - 1 : number])
+            if re.search(rf"(?<!\w)(?:{names})(?!\w)", text):
+                named.append(f"option {number} is {option.in_full!r}")
+        return "; ".join([*chosen, *filter(None, [answer.text]), *named])
 
 
 @attrs.frozen(kw_only=True)

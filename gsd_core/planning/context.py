@@ -14,12 +14,10 @@ from pathlib import PurePosixPath
 
 import attrs
 
-from gsd_core.model.gap import Gap
 from gsd_core.model.ids import padded, slug
 
 from .markdown import bullets, document, inline, paragraphs, prose, title
 from .model import PhaseView, Plan
-from .must_haves import COVERAGE
 from .plan import render_plan
 
 INFORMATIONAL = "informational"
@@ -164,8 +162,8 @@ def uncovered(decisions: Iterable[Decision], plans: Sequence[Plan]) -> Iterator[
         yield one
 
 
-def uncovered_decisions(phase: PhaseView) -> Iterator[Gap]:
-    """Yield a gap for each decision of the phase's CONTEXT.md that none of its plans names.
+def owed_decisions(phase: PhaseView) -> tuple[Decision, ...]:
+    """Return the decisions of the phase's CONTEXT.md that its plans have to implement.
 
     Plans that name no decision at all, and do not say what their truths serve, were written by a version that
     knew neither: they owe none.
@@ -173,16 +171,8 @@ def uncovered_decisions(phase: PhaseView) -> Iterator[Gap]:
     decisions = read_decisions(phase.context)
     knows_ids = any(one.id in plan.text for plan in phase.plans for one in decisions)
     if not knows_ids and not any(one.serves for plan in phase.plans for one in plan.must_haves.truths):
-        return
-    for one in uncovered(decisions, phase.plans):
-        yield Gap(
-            truth=f"Decision {one.id} is implemented: {one.text}",
-            reason=f"no plan of phase {phase.number} names {one.id}",
-            about=one.id,
-            status="unverified",
-            missing=(f"a plan with a task that implements {one.id} and names it",),
-            found_by=COVERAGE,
-        )
+        return ()
+    return tuple(one for one in decisions if one.is_tracked)
 
 
 def _words(text: str) -> list[str]:

@@ -445,7 +445,7 @@ def _deliberate_breaks(text: str, line_starts: Sequence[int], in_list: bool) -> 
 
 _TAG = re.compile(r"<idea-([0-9a-f]{8,64}) name=\"([^\"\n]*)\">")
 _STATEMENTS_TITLE = "## Statements"
-_DERIVED_TITLE = "## Requirements without a statement"
+_REASONS_TITLE = "## Reasons"
 
 
 @attrs.frozen(kw_only=True)
@@ -458,12 +458,12 @@ class StatedIdea:
 
 
 def render_idea(
-    name: str, text: str, used_by: Mapping[str, Sequence[str]], derived: Sequence[tuple[str, str]] = ()
+    name: str, text: str, used_by: Mapping[str, Sequence[str]], reasons: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Return IDEA.md; :func:`parse_idea` reads it.
 
-    *used_by* says what the statements became, by id. *derived* are the requirements that come from no
-    statement, each with the reason for it.
+    *used_by* says what the statements became, by id. *reasons* are those of requirements that come
+    from no statement, or differ from one.
     """
     text = text.encode("utf-8", "replace").decode("utf-8")
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -481,8 +481,8 @@ def render_idea(
         _STATEMENTS_TITLE,
         table(("Statement", "Line", "Text", "Became"), rows),
     ]
-    if derived:
-        parts += [_DERIVED_TITLE, table(("Requirement", "Reason"), derived)]
+    if reasons:
+        parts += [_REASONS_TITLE, table(("Requirement", "Reason"), reasons)]
     return document(parts)
 
 

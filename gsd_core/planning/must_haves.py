@@ -1,7 +1,7 @@
 """The must-haves of a phase and their results: the expectations, and the findings of detectors and verifiers.
 
-A must-have is a requirement or a success criterion of the phase, or a truth, an artifact or a key link of
-its plans. Plans declare theirs in their frontmatter; one that several plans declare counts once.
+A must-have is a requirement, a success criterion or a decision of the phase, or a truth, an artifact or a
+key link of its plans. Plans declare theirs in their frontmatter; one that several plans declare counts once.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import attrs
 from gsd_core.model.gap import Gap, GapReport
 from gsd_core.model.ids import padded
 
+from .context import owed_decisions, uncovered
 from .model import PhaseView, Plan, Requirement, Truth
 
-MustHaveKind: TypeAlias = Literal["requirement", "criterion", "truth", "artifact", "link"]
+MustHaveKind: TypeAlias = Literal["requirement", "criterion", "decision", "truth", "artifact", "link"]
 MustHaveStatus: TypeAlias = Literal[
     "holds", "fails", "partial", "missing", "uncertain", "human", "assumed", "open"
 ]
@@ -24,7 +25,7 @@ MustHaveStatus: TypeAlias = Literal[
 reported about it."""
 
 COVERAGE = "coverage"
-"""The finder of gaps in the chain from requirements to truths."""
+"""The finder of gaps in the chain from requirements and decisions to plans and truths."""
 
 UNMET: tuple[MustHaveStatus, ...] = ("fails", "partial", "missing", "uncertain")
 
@@ -34,7 +35,8 @@ class MustHave:
     """Something that must hold.
 
     *ids* are all the names that gaps and evidence may use for it. *details* say what an artifact
-    provides, or how a link is made. *serves* are the requirements and criteria that a truth makes true.
+    provides, how a link is made, or how a decision came about. *serves* are the requirements and criteria
+    that a truth makes true.
     """
 
     ids: tuple[str, ...]
@@ -69,6 +71,7 @@ class MustHaveResults:
 
     requirements: tuple[MustHaveResult, ...] = ()
     criteria: tuple[MustHaveResult, ...] = ()
+    decisions: tuple[MustHaveResult, ...] = ()
     truths: tuple[MustHaveResult, ...] = ()
     artifacts: tuple[MustHaveResult, ...] = ()
     links: tuple[MustHaveResult, ...] = ()
@@ -81,16 +84,16 @@ class MustHaveResults:
 
     @property
     def required(self) -> tuple[MustHaveResult, ...]:
-        """Requirements, criteria and truths: what a verification always has to cover."""
-        return (*self.requirements, *self.criteria, *self.truths)
+        """Requirements, criteria, decisions and truths: what a verification always has to cover."""
+        return (*self.requirements, *self.criteria, *self.decisions, *self.truths)
 
     @property
     def score(self) -> str:
         """How many must-haves hold: ``3/4 must-haves verified``.
 
-        Requirements, criteria and truths always count, artifacts and links only if something was reported
-        about them. Each gap that is not about a must-have (such as a failing check) and each detector that
-        failed counts as one more that does not hold, because with gaps the score must not be full.
+        What is required always counts, artifacts and links only if something was reported about them. Each
+        gap that is not about a must-have (such as a failing check) and each detector that failed counts as
+        one more that does not hold, because with gaps the score must not be full.
         """
         reported = [result for result in (*self.artifacts, *self.links) if result.status != "open"]
         counted = [*self.required, *reported]
@@ -114,12 +117,18 @@ class Coverage:
 def required_of(
     phase: PhaseView, plans: Sequence[Plan], requirements: Iterable[Requirement] = ()
 ) -> tuple[MustHave, ...]:
-    """Return what a verification has to cover: the phase's requirements, its criteria, its plans' truths.
+    """Return what a verification has to cover: the phase's requirements, criteria and decisions, and its
+    plans' truths.
 
     *requirements* are those of REQUIREMENTS.md, for their texts. Without any criterion and truth, the goal
     of the phase counts as its only criterion.
     """
-    return (*requirements_of(phase, requirements), *criteria_of(phase, plans), *truths_of(plans))
+    return (
+        *requirements_of(phase, requirements),
+        *criteria_of(phase, plans),
+        *decisions_of(phase),
+        *truths_of(plans),
+    )
 
 
 def requirements_of(phase: PhaseView, requirements: Iterable[Requirement] = ()) -> tuple[MustHave, ...]:
@@ -141,6 +150,19 @@ def criteria_of(phase: PhaseView, plans: Sequence[Plan] = ()) -> tuple[MustHave,
     return tuple(
         MustHave(ids=(f"{padded(phase.number)}:C{number}",), text=text, kind="criterion")
         for number, text in enumerate(texts, start=1)
+    )
+
+
+def decisions_of(phase: PhaseView) -> tuple[MustHave, ...]:
+    """Return the phase's decisions that its plans have to implement; their ids are those of CONTEXT.md."""
+    return tuple(
+        MustHave(
+            ids=(one.id,),
+            text=f"Decision {one.id} is implemented: {one.text}",
+            kind="decision",
+            details=one.notes,
+        )
+        for one in owed_decisions(phase)
     )
 
 
@@ -194,6 +216,20 @@ def unserved_requirements(phase: PhaseView, requirements: Iterable[Requirement] 
             about=name,
             status="unverified",
             missing=(f"a plan that lists {name}, with a truth that says how to observe it",),
+            found_by=COVERAGE,
+        )
+
+
+def uncovered_decisions(phase: PhaseView) -> Iterator[Gap]:
+    """Yield a gap for each decision of the phase's CONTEXT.md that none of its plans names."""
+    must_haves = {one.id: one for one in decisions_of(phase)}
+    for decision in uncovered(owed_decisions(phase), phase.plans):
+        yield Gap(
+            truth=must_haves[decision.id].text,
+            reason=f"no plan of phase {phase.number} names {decision.id}",
+            about=decision.id,
+            status="unverified",
+            missing=(f"a plan with a task that implements {decision.id} and names it",),
             found_by=COVERAGE,
         )
 
@@ -253,6 +289,7 @@ def results_of(
     return MustHaveResults(
         requirements=tuple(_result(one, report) for one in requirements_of(phase, requirements)),
         criteria=tuple(_result(one, report) for one in criteria_of(phase, phase.plans)),
+        decisions=tuple(_result(one, report) for one in decisions_of(phase)),
         truths=tuple(_result(one, report) for one in truths_of(phase.plans)),
         artifacts=tuple(_result(one, report) for one in artifacts_of(phase.plans)),
         links=tuple(_result(one, report) for one in links_of(phase.plans)),

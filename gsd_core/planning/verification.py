@@ -333,6 +333,9 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
     if results.requirements:
         rows = [_required_row(one) for one in results.requirements]
         yield "### Requirements\n\n" + _table(("Requirement", "Text", "Status", "Evidence"), rows)
+    if results.decisions:
+        rows = [_required_row(one) for one in results.decisions]
+        yield "### Decisions\n\n" + _table(("Decision", "Text", "Status", "Evidence"), rows)
     if results.artifacts:
         artifacts = [_row(result, _ARTIFACT_LABELS, _details(result)) for result in results.artifacts]
         yield "### Required Artifacts\n\n" + _table(("Artifact", "Expected", "Status", "Details"), artifacts)

@@ -416,7 +416,7 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
     # executor that chose the conversation passes on the answers itself.
     if task.functions and call.task.conversation is None:
         asked += answered_checkpoints(call.run, call.step)
-    answered = [f"- {question.text}\n  Answer: {answer.words}" for question, answer in asked]
+    answered = [f"- {question.text}\n  Answer: {question.explain(answer)}" for question, answer in asked]
     if not answered:
         return prompt
     listed = "\n".join(answered)

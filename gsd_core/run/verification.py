@@ -27,9 +27,14 @@ from gsd_core.model.counts import some_of
 from gsd_core.model.gap import Evidence, Gap, GapReport, Observation
 from gsd_core.model.ids import padded
 from gsd_core.model.step import FileWrite, Found, StepRequest, StepResult, Verified
-from gsd_core.planning.context import uncovered_decisions
 from gsd_core.planning.model import PhaseView, Plan, Requirement, Task
-from gsd_core.planning.must_haves import COVERAGE, MustHave, results_of, unserved_requirements
+from gsd_core.planning.must_haves import (
+    COVERAGE,
+    MustHave,
+    results_of,
+    uncovered_decisions,
+    unserved_requirements,
+)
 from gsd_core.planning.verification import add_gaps, read_verification, render_verification
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks

@@ -11,16 +11,16 @@ from typing import Any
 import attrs
 import pytest
 
-from gsd_core import Answer, PhaseView, Plan, Planning, Question, StepRequest, StepResult, Task
+from gsd_core import Answer, PhaseView, Plan, Planning, Question, Statement, StepRequest, StepResult, Task
 from gsd_core.errors import Permanent
 from gsd_core.planning.context import (
     Decision,
     add_decisions,
     numbered,
     read_decisions,
-    uncovered_decisions,
 )
 from gsd_core.planning.model import MustHaves, Truth
+from gsd_core.planning.must_haves import uncovered_decisions
 from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
 
@@ -282,3 +282,58 @@ def test_max_discuss_passes_limits_how_often_answers_lead_to_questions(passes: i
 
     assert len(host.keys) == calls
     assert ("last time" in host.tasks[-1][1].prompt) is (1 < passes == calls)
+
+
+SAID = Statement(id="S4", text="Show at most twenty, newest first.", used_by=("A-01",))
+OTHER = Statement(id="S5", text="Accounts: oldest first.", used_by=("B-01",))
+STATED = attrs.evolve(STEP, planning=attrs.evolve(STEP.planning, statements=(SAID, OTHER)))
+
+
+@pytest.mark.parametrize("statements", [["S4"], []], ids=["named", "any of the phase's"])
+def test_a_recommendation_that_contradicts_the_idea_is_sent_back_once(statements: list[str]) -> None:
+    wrong = discussion(question(statements=statements))
+    host = FakeHost(agent={"discuss": [wrong, wrong]})
+    run(STATED, host)
+    [[complaint]] = host.complaints
+
+    assert "the recommended option 'Oldest first: as they were added' contradicts 'newest first'" in complaint
+    assert "S4, which says 'Show at most twenty, newest first.'" in complaint
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        question(recommended=2, statements=["S4"]),
+        question(statements=["S5"]),
+        question(options=[{"label": "Blue", "description": ""}, {"label": "3 colors", "description": ""}]),
+    ],
+    ids=["the idea's own", "another statement", "nothing of it"],
+)
+def test_a_recommendation_that_keeps_to_the_statements_of_its_question_is_accepted(asked: Any) -> None:
+    host = FakeHost(agent={"discuss": discussion(asked)})
+    run(STATED, host)
+
+    assert host.complaints == []
+
+
+def test_a_question_shows_the_statements_that_it_is_about() -> None:
+    host = FakeHost(agent={"discuss": discussion(question(recommended=2, statements=["S4", "S99"]))})
+    run(STATED, host)
+
+    [inquiry] = host.inquiries
+    assert inquiry.questions[0].text == (
+        "In which order?\n\nIt is seen first.\n\nThe idea says (S4): Show at most twenty, newest first."
+    )
+
+
+@pytest.mark.parametrize(
+    "words", ["the second, but by week", "Option 2, but by week", "NEWEST  first by week"]
+)
+def test_a_free_answer_keeps_the_option_that_it_speaks_of(words: str) -> None:
+    agent = {"discuss": discussion(question()), "discuss-again": discussion()}
+    host = FakeHost(agent=agent, answers=answering("human", text=words))
+    [decision] = decisions(STEP, host)
+
+    option = "option 2 is 'Newest first: the last one on top'"
+    assert decision.text == f"{' '.join(words.split())}; {option}"
+    assert option in host.task("discuss-again").prompt

@@ -226,10 +226,16 @@ I lose my notes.
 """
 
 
+LISTED = "User can list the notes, newest first"
+
+
 def a_full_answer(**fields: Any) -> dict[str, Any]:
     """Return an answer that uses each of the idea's six statements."""
     roadmap = {
-        "requirements": [a_requirement(statements=["S2"]), a_requirement(id="NOTE-02", statements=["S3"])],
+        "requirements": [
+            a_requirement(statements=["S2"]),
+            a_requirement(id="NOTE-02", text=LISTED, statements=["S3"]),
+        ],
         "later": [a_requirement(id="SYNC-01", statements=["S6"])],
         "out_of_scope": [{"feature": "Accounts", "reason": "one user", "statements": ["S4"]}],
         "constraints": [{"type": "Tech", "what": "Python", "why": "is there", "statements": ["S5"]}],
@@ -282,7 +288,7 @@ def test_a_statement_can_become_several_things() -> None:
         (
             {
                 "requirements": [
-                    a_requirement(statements=["S2", "S3"]),
+                    a_requirement(text=LISTED, statements=["S2", "S3"]),
                     a_requirement(id="NOTE-02", statements=[]),
                 ]
             },
@@ -320,6 +326,55 @@ def test_a_requirement_without_a_statement_needs_a_reason_which_is_kept() -> Non
 
     assert "| NOTE-03 | Else they \\| are lost |" in texts["IDEA.md"]
     assert "**NOTE-03**: Notes are saved" in texts["REQUIREMENTS.md"]
+
+
+EXACT = """Show at most twenty loans, newest first, and mark those older than 30 days.
+
+A loan has a code such as `L-17`.
+
+```
+2026-01-31 ada 20
+```
+"""
+
+
+def an_exact_answer(text: str, **fields: Any) -> dict[str, Any]:
+    """Return an answer in which all of the statements of EXACT became one requirement."""
+    return an_answer(requirements=[a_requirement(text=text, statements=["S1", "S2", "S3"], **fields)])
+
+
+def test_a_fact_that_a_requirement_drops_or_changes_is_sent_back_once_with_both_texts() -> None:
+    wrong = an_exact_answer("User sees 20 or more loans and which are older than 60 days")
+    host = FakeHost(agent={"roadmap": [wrong, wrong]})
+    run(a_step(EXACT), host)
+    [[complaint]] = host.complaints
+
+    assert (
+        "S1 says 'Show at most twenty loans, newest first, and mark those older than 30 days.'" in complaint
+    )
+    assert "'at most twenty', 'older than 30 days', 'newest first' is not in what comes from it" in complaint
+    assert "NOTE-01: User sees 20 or more loans and which are older than 60 days" in complaint
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        an_exact_answer("User sees up to 20 loans, the latest at the top; those over 30 days are marked"),
+        an_exact_answer("User sees the loans", reason="S1: the law allows only ten loans on a page"),
+        an_exact_answer("User sees at most 20 loans, newest first")
+        | {"phases": [a_phase(criteria=["A loan that is older than thirty days is marked"])]},
+        an_exact_answer("User sees at most 20 loans, newest first")
+        | {"constraints": [{"type": "x", "what": "older than 30 days", "why": "x", "statements": ["S1"]}]},
+        an_answer(requirements=[a_requirement(statements=["S2"])], context=["S1", "S3"]),
+    ],
+    ids=["in other words", "a reason", "a criterion", "a constraint", "asks for nothing"],
+)
+def test_a_fact_is_kept_in_other_words_by_all_that_comes_from_it_or_there_is_a_reason(answer: Any) -> None:
+    host = FakeHost(agent={"roadmap": answer})
+    texts = texts_of(run(a_step(EXACT), host))
+
+    assert host.complaints == []
+    assert ("S1: the law" in texts["IDEA.md"]) == ("S1: the law" in str(answer))
 
 
 def test_a_complaint_about_many_statements_names_all_and_stays_short() -> None:

@@ -488,7 +488,10 @@ COMPLETE = [a_truth(serves=["NOTE-01", "01:C1"]), a_truth("The newest is first",
 @pytest.mark.parametrize(
     ("truths", "complaint"),
     [
-        ([a_truth(serves=["NOTE-01", "01:C1", "01:C2"])], "no plan covers requirement NOTE-02"),
+        (
+            [a_truth("The newest is first", ["NOTE-01", "01:C1", "01:C2"])],
+            "no plan covers requirement NOTE-02",
+        ),
         ([a_truth(serves=["NOTE-01", "NOTE-02", "01:C1"])], "criterion 01:C2: The newest is first"),
         ([*COMPLETE, a_truth("It is nice", [])], "truth 3 serves nothing: It is nice"),
         ([*COMPLETE, a_truth("It is nice", ["NOTE-09"])], "truth 3 serves 'NOTE-09'"),
@@ -738,3 +741,63 @@ def test_tdd_mode_tells_the_planner_to_prefer_such_plans(wanted: bool) -> None:
     run(evolve(step, planning=planning), host)
 
     assert ("is test-driven: everything" in host.tasks[0][1].prompt) is wanted
+
+
+# Exact facts
+
+OVERDUE = Requirement(id="NOTE-01", text="A note is shown for more than 30 days, newest first", phase="1")
+
+
+def an_exact_step(**fields: Any) -> StepRequest:
+    phase = evolve(PHASE, **fields)
+    return evolve(a_step(phase), planning=Planning(phases=(phase,), requirements=(OVERDUE,)))
+
+
+def test_a_fact_of_a_requirement_that_the_plans_change_is_sent_back_once_with_both_texts() -> None:
+    plans = {"plans": [an_answer(truths=[a_truth("A note is shown for more than 60 days")])]}
+    host = FakeHost(agent={"plan": plans, "revise-1": plans})
+    run(an_exact_step(), host)
+    prompt = host.task("revise-1").prompt
+
+    assert host.keys == ("plan", "revise-1")
+    assert (
+        "NOTE-01 says 'A note is shown for more than 30 days, newest first', but 'more than 30 days', "
+        "'newest first' is not in the plans for it, with the truths 'A note is shown for more than 60 "
+        "days': keep"
+    ) in prompt
+
+
+@pytest.mark.parametrize(
+    ("answer", "context"),
+    [
+        (an_answer(truths=[a_truth("Notes of over thirty days, the latest at the top")]), ""),
+        (
+            an_answer(
+                truths=[a_truth("Newest first")], tasks=[a_task(action="Show it for more than 30 days")]
+            ),
+            "",
+        ),
+        (
+            an_answer(tasks=[a_task(action="Implement D-01: newest first, for more than 90 days")]),
+            "<decisions>\n### A\n- **D-01:** For more than 90 days\n</decisions>",
+        ),
+    ],
+    ids=["in other words", "in a task", "decided otherwise"],
+)
+def test_a_plan_keeps_a_fact_in_other_words_or_follows_a_decision(answer: Any, context: str) -> None:
+    host = FakeHost(agent={"plan": {"plans": [answer]}})
+    run(an_exact_step(context=context), host)
+
+    assert host.keys == ("plan",)
+
+
+def test_a_fact_of_a_criterion_is_compared_too_and_earlier_plans_count() -> None:
+    text = "It exits with code 3"
+    truth = Truth(id="01-01:T1", text=text, serves=("01:C1",))
+    earlier = Plan(id="01-01", phase="1", summary="s", must_haves=MustHaves(truths=(truth,)))
+    plans = {"plans": [an_answer(truths=[a_truth("Shown for more than 30 days, newest first")])]}
+
+    for phase_plans, keys in (((), ("plan", "revise-1")), ((earlier,), ("plan",))):
+        host = FakeHost(agent={"plan": plans, "revise-1": plans})
+        run(an_exact_step(criteria=(text,), plans=phase_plans), host)
+        assert host.keys == keys

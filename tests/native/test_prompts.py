@@ -137,3 +137,42 @@ def test_a_handoff_is_context_for_the_planner_and_the_executor(kind: str) -> Non
 
     assert text in task_of(kind, planning=planning).prompt
     assert "work was paused" not in task_of(kind).prompt
+
+
+def context(*decisions: str) -> str:
+    return "\n".join(["<decisions>", "### A", *decisions, "</decisions>"])
+
+
+@pytest.mark.parametrize("kind", ["plan", "execute", "verify"])
+def test_decisions_of_earlier_phases_travel_with_their_ids(kind: str) -> None:
+    first = context("- **D-01:** Oldest first", "- **D-02 [informational]:** Python only")
+    phases = (
+        PhaseView(number="0.5", name="a", project=Path("/p"), context=first),
+        PhaseView(number="0.6", name="b", project=Path("/p"), context=context("- **D-01:** One file")),
+        PhaseView(number="1", name="n", project=Path("/p")),
+        PhaseView(number="2", name="c", project=Path("/p"), context=context("- **D-01:** Blue")),
+    )
+    prompt = task_of(kind, planning=Planning(phases=phases)).prompt
+
+    assert "- phase 0.6, D-01: One file\n- phase 0.5, D-01: Oldest first\n" in prompt
+    assert "Python only" not in prompt
+    assert "Blue" not in prompt
+
+
+def test_decisions_of_earlier_phases_are_capped_from_the_oldest_on() -> None:
+    many = [f"- **D-{number:03d}:** {'word ' * 30}" for number in range(100)]
+    phases = (
+        PhaseView(number="0.5", name="a", project=Path("/p"), context=context(*many)),
+        PhaseView(number="0.6", name="b", project=Path("/p"), context=context("- **D-01:** One file")),
+    )
+    prompt = task_of("plan", planning=Planning(phases=phases)).prompt
+
+    assert "- phase 0.6, D-01: One file\n- phase 0.5, D-000" in prompt
+    assert "[cut off: " in prompt
+    assert "D-099" not in prompt
+
+
+def test_what_counts_more_is_said_once_in_the_rules() -> None:
+    said = "A decision counts over the idea's words, and these over the plan."
+
+    assert all(task_of(kind).system.count(said) == 1 for kind in ("plan", "execute", "verify"))

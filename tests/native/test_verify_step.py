@@ -621,3 +621,49 @@ def test_a_manual_check_that_nobody_looked_at_is_assumed_and_stays_listed(how: A
         [("01-01:T1", "assumed")],
     )
     assert read.score == "0/1 must-haves verified"
+
+
+# Decisions
+
+DECIDED = """<decisions>
+### Order
+- **D-01:** Oldest first: as they were added
+  - In which order are notes listed?
+- **D-02 [informational]:** Python only
+</decisions>
+"""
+
+
+def a_decided_step(context: str = DECIDED) -> StepRequest:
+    truth = Truth(id="01-01:T1", text="A note can be added", serves=("01:C1",))
+    plan = attrs.evolve(ADD, must_haves=MustHaves(truths=(truth,)))
+    return a_step(plan, context=context, criteria=("Notes are kept",))
+
+
+def test_a_decision_of_the_phase_needs_a_verdict_of_its_own() -> None:
+    host = FakeHost(agent=says(verdict("01:C1"), verdict("01-01:T1"), verdict("D-01")))
+    result = run(a_decided_step(), host)
+
+    asked = (
+        "- D-01: Decision D-01 is implemented: Oldest first: as they were added\n  In which order are notes"
+    )
+    assert asked in host.task("verify").prompt
+    assert "- D-02: " not in host.task("verify").prompt
+    assert isinstance(result.outcome, Verified)
+    assert result.outcome.report.passed
+    assert "| D-01 | Decision D-01 is implemented: Oldest first: as they were added | ✓ VERIFIED |" in (
+        result.files[0].text
+    )
+
+
+def test_a_decision_that_does_not_hold_is_a_gap() -> None:
+    fails = verdict("D-01", "fails", reason="the newest one comes first")
+    report = report_of(a_decided_step(), FakeHost(agent=says(verdict("01:C1"), verdict("01-01:T1"), fails)))
+
+    assert [(gap.about, gap.status) for gap in report.gaps] == [("D-01", "failed")]
+
+
+def test_plans_that_know_neither_decisions_nor_what_they_serve_owe_none() -> None:
+    host = FakeHost(agent=says(verdict("01-01:T1")))
+
+    assert report_of(a_step(ADD, context=DECIDED), host).passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from gsd_core import Option, Question, UserError, parse_typed_answer
+from gsd_core import Answer, Option, Question, UserError, parse_typed_answer
 
 DATABASE = Question(
     id="q-1", text="Which database?", options=(Option(label="SQLite"), Option(label="Postgre SQL"))
@@ -69,3 +69,22 @@ def test_an_empty_answer_is_an_error(typed: str) -> None:
 )
 def test_an_option_is_marked_as_recommended_once(option: Option, note: str) -> None:
     assert option.recommended_note == note
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text", "expected"),
+    [
+        (("SQLite",), "", "SQLite: one file"),
+        ((), "the first, in memory", "the first, in memory; option 1 is 'SQLite: one file'"),
+        ((), "not 2", "not 2; option 2 is 'Postgre SQL'"),
+        (("SQLite",), "later postgre sql", "SQLite: one file; later postgre sql; option 2 is 'Postgre SQL'"),
+        ((), "12 files", "12 files"),
+    ],
+)
+def test_an_answer_is_explained_with_the_options_that_it_chose_or_speaks_of(
+    chosen: tuple[str, ...], text: str, expected: str
+) -> None:
+    options = (Option(label="SQLite", description="one file"), Option(label="Postgre SQL"))
+    question = attrs.evolve(DATABASE, options=options)
+
+    assert question.explain(Answer(question="q-1", chosen=chosen, text=text)) == expected

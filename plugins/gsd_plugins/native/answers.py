@@ -23,7 +23,10 @@ VerdictStatus: TypeAlias = Literal["holds", "fails", "uncertain", "human"]
 
 @attrs.frozen(kw_only=True)
 class RequirementAnswer:
-    """A requirement; *statements* are those of the idea that it comes from, *reason* is why it has none."""
+    """A requirement; *statements* are those of the idea that it comes from.
+
+    *reason* is why it has none, or why it leaves out or changes a fact of one, named by its id.
+    """
 
     id: str
     category: str
@@ -330,13 +333,17 @@ class ChoiceAnswer:
 
 @attrs.frozen(kw_only=True)
 class GrayAreaAnswer:
-    """Something that the idea leaves open; *recommended* is the number of an option, counted from 1."""
+    """Something that the idea leaves open; *recommended* is the number of an option, counted from 1.
+
+    *statements* are the ids of the idea's statements that it is about.
+    """
 
     area: str
     question: str
     why: str
     options: tuple[ChoiceAnswer, ...]
     recommended: int
+    statements: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -410,15 +417,19 @@ def validate_answer(kind: type, value: object) -> tuple[str, ...]:
 
 
 def acceptance(
-    kind: type[T], problems: Callable[[T], Iterable[str]]
+    kind: type[T], problems: Callable[[T], Iterable[str]], doubts: Callable[[T], Iterable[str]] = lambda _: ()
 ) -> Callable[[AgentResult], Sequence[str]]:
-    """Return the check of an agent's answer: that it is valid as *kind*, and has no *problems*."""
+    """Return the check of an agent's answer: that it is valid as *kind*, and has no *problems*.
+
+    The first answer is also sent back for its *doubts*; the agent decides whether they are right.
+    """
 
     def accept(result: AgentResult) -> Sequence[str]:
         try:
-            return tuple(problems(parse_answer(kind, result.value)))
+            answer = parse_answer(kind, result.value)
         except InvalidAnswer as error:
             return error.problems
+        return (*problems(answer), *(() if result.sent_back else doubts(answer)))
 
     return accept
 

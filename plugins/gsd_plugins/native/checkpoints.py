@@ -77,7 +77,8 @@ def architecture_inquiry(step: StepRequest, plan: Plan, call: AskArchitecture) -
 def ruling_of(question: Question, answer: Answer) -> str:
     """Return what a person said about a change of the architecture, as a decision of the plan."""
     change = question.text.removeprefix(CHANGE)
-    said = f"{answer.words} (nobody was asked)" if answer.is_assumption else answer.words
+    said = question.explain(answer) if answer.text else answer.words
+    said = f"{said} (nobody was asked)" if answer.is_assumption else said
     return f"[Rule 4] {' '.join(change.split())}: {said}"
 
 

@@ -17,6 +17,7 @@ from gsd_core import (
     Option,
     PhaseView,
     Question,
+    Statement,
     StepHost,
     StepRequest,
     StepResult,
@@ -24,6 +25,7 @@ from gsd_core import (
 )
 from gsd_core.planning.config import get
 from gsd_core.planning.context import INFORMATIONAL, Decision, Scope, add_decisions, render_context
+from gsd_core.planning.exact import contradictions, exact_facts
 
 from .answers import DiscussionAnswer, GrayAreaAnswer, acceptance, parse_answer
 from .models import task_for
@@ -31,6 +33,7 @@ from .paths import date_of, phase_file, phase_of, position
 from .plan_checks import normalized
 from .prompt_context import (
     bullets,
+    capped,
     constraints,
     existing_plans_section,
     fence,
@@ -47,6 +50,8 @@ from .skills import rules_section
 
 DISCRETION = "Everything that the decisions above, the goal and the requirements leave open."
 MAX_QUESTIONS = 4
+QUOTE_LIMIT = 400
+"""Characters of a statement that a question shows."""
 MAX_PASSES = 2
 LAST_TIME = "This is the last time you can ask."
 OPTIONS = range(2, 5)
@@ -64,20 +69,20 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         turns=40,
     )
     seen: set[str] = set()
-    result = await host.run_agent("discuss", task, _accept(seen))
+    result = await host.run_agent("discuss", task, _accept(seen, step))
     found = parse_answer(DiscussionAnswer, result.value)
     decided, answers = await _decide(step, host, found.questions)
     passes = get(step.planning.config, "workflow.max_discuss_passes", MAX_PASSES)
     for turn in range(2, passes + 1):
         # Only an answer that the agent did not expect can open new questions.
-        if not any(not one.is_assumption and one.chosen != _recommended(q) for q, one in answers):
+        if not any(not one.is_assumption and one.chosen != (_recommended(q).label,) for q, one in answers):
             break
         seen.update(normalized(question.question) for question in found.questions)
-        said = fence("answers", "\n".join(f"- {q.question}\n  {one.words}" for q, one in answers))
+        said = fence("answers", "\n".join(f"- {q.question}\n  {_explained(q, one)}" for q, one in answers))
         last = LAST_TIME if turn == passes else ""
         again = follow_up(task, result, join(prompt_text("discuss_again"), last, said))
         name = "discuss-again" if turn == 2 else f"discuss-again-{turn - 1}"
-        result = await host.run_agent(name, again, _accept(seen))
+        result = await host.run_agent(name, again, _accept(seen, step))
         found = parse_answer(DiscussionAnswer, result.value)
         more, answers = await _decide(step, host, found.questions)
         decided = (*decided, *more)
@@ -117,8 +122,11 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
     )
 
 
-def _accept(seen: set[str]) -> Callable[[AgentResult], Sequence[str]]:
+def _accept(seen: set[str], step: StepRequest) -> Callable[[AgentResult], Sequence[str]]:
     """Return the check of a discusser's answer; *seen* are the questions that were asked before."""
+    # A question that names no statement may be about any of those of the phase.
+    wanted = {*phase_of(step).requirements}
+    own = tuple(one for one in step.planning.statements if not wanted.isdisjoint(one.used_by))
 
     def problems(answer: DiscussionAnswer) -> Iterator[str]:
         questions = answer.questions
@@ -137,7 +145,31 @@ def _accept(seen: set[str]) -> Callable[[AgentResult], Sequence[str]]:
             if not 1 <= question.recommended <= len(labels):
                 yield f"{where}.recommended: the number of one of its options, counted from 1"
 
-    return acceptance(DiscussionAnswer, problems)
+    def doubts(answer: DiscussionAnswer) -> Iterator[str]:
+        for number, area in enumerate(answer.questions):
+            for option in _options(area):
+                statements = _touched(area, step) or own if option.recommended else ()
+                for statement in statements:
+                    if facts := contradictions(exact_facts(statement.text), option.in_full):
+                        yield (
+                            f"questions[{number}]: the recommended option {option.in_full!r} contradicts "
+                            f"{', '.join(repr(one.text) for one in facts)} of {statement.id}, which says "
+                            f"{statement.text!r}: recommend what the idea says, or leave the question out"
+                        )
+
+    return acceptance(DiscussionAnswer, problems, doubts)
+
+
+def _touched(area: GrayAreaAnswer, step: StepRequest) -> tuple[Statement, ...]:
+    """Return the idea's statements that a question is about, as far as it names them."""
+    return tuple(one for one in step.planning.statements if one.id in area.statements)
+
+
+def _options(area: GrayAreaAnswer) -> tuple[Option, ...]:
+    return tuple(
+        Option(label=each.label, description=each.description, recommended=number == area.recommended)
+        for number, each in enumerate(area.options, start=1)
+    )
 
 
 async def _decide(
@@ -152,12 +184,15 @@ async def _decide(
             return tuple(_confirmed(areas, answer)), ()
     questions = tuple(
         Question(
-            text=join(one.question, one.why),
-            header=one.area,
-            options=tuple(
-                Option(label=each.label, description=each.description, recommended=number == one.recommended)
-                for number, each in enumerate(one.options, start=1)
+            text=join(
+                one.question,
+                one.why,
+                "\n".join(
+                    f"The idea says ({s.id}): {capped(s.text, QUOTE_LIMIT)}" for s in _touched(one, step)
+                ),
             ),
+            header=one.area,
+            options=_options(one),
         )
         for one in areas
     )
@@ -173,7 +208,7 @@ ASK = Option(label="Ask me", description="Ask each of these questions.")
 
 async def _confirm(step: StepRequest, host: StepHost, areas: Sequence[GrayAreaAnswer]) -> Answer:
     """Ask once whether the recommended answers are right."""
-    lines = bullets(f"{one.question} {_words(one, _recommended(one)[0])}" for one in areas)
+    lines = bullets(f"{one.question} {_recommended(one).in_full}" for one in areas)
     text = join("These are the assumptions about the phase. Are they right?", lines)
     question = Question(text=text, header="Assumptions", options=(RIGHT, ASK))
     reason = f"phase {phase_of(step).number} is planned by them"
@@ -188,13 +223,12 @@ def _confirmed(areas: Sequence[GrayAreaAnswer], answer: Answer) -> Iterator[Deci
     yield from (_assumed(one, f"Assumed. {_origin(answer)}") for one in areas)
 
 
-def _recommended(area: GrayAreaAnswer) -> tuple[str, ...]:
-    return (area.options[area.recommended - 1].label,)
+def _recommended(area: GrayAreaAnswer) -> Option:
+    return _options(area)[area.recommended - 1]
 
 
 def _assumed(area: GrayAreaAnswer, note: str) -> Decision:
-    text = _words(area, _recommended(area)[0])
-    return Decision(area=area.area, text=text, notes=(area.question, note))
+    return Decision(area=area.area, text=_recommended(area).in_full, notes=(area.question, note))
 
 
 def _origin(answer: Answer) -> str:
@@ -210,11 +244,8 @@ def _origin(answer: Answer) -> str:
 
 
 def _decision(area: GrayAreaAnswer, answer: Answer) -> Decision:
-    words = [*(_words(area, label) for label in answer.chosen), *([answer.text] if answer.text else [])]
-    return Decision(area=area.area, text="; ".join(words), notes=(area.question, _origin(answer)))
+    return Decision(area=area.area, text=_explained(area, answer), notes=(area.question, _origin(answer)))
 
 
-def _words(area: GrayAreaAnswer, label: str) -> str:
-    """Return an option as a decision: its label and what it means."""
-    described = next((option.description for option in area.options if option.label == label), "")
-    return f"{label}: {described}" if described.strip() else label
+def _explained(area: GrayAreaAnswer, answer: Answer) -> str:
+    return Question(text=area.question, options=_options(area)).explain(answer)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from gsd_core import FileWrite, Permanent, Statement, StepHost, StepRequest, StepResult
 from gsd_core.planning.check import check_roadmap
 from gsd_core.planning.config import default_config, merge_config, render_config
+from gsd_core.planning.exact import exact_facts, missing_facts
 from gsd_core.planning.idea import (
     CONSTRAINT,
     CONTEXT,
@@ -61,7 +64,10 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     def problems(answer: RoadmapAnswer) -> Sequence[str]:
         return validate_roadmap(answer, max_phases(step.depth), statements)
 
-    result = await host.run_agent("roadmap", task, acceptance(RoadmapAnswer, problems))
+    def doubts(answer: RoadmapAnswer) -> Iterator[str]:
+        return lost_facts(answer, statements)
+
+    result = await host.run_agent("roadmap", task, acceptance(RoadmapAnswer, problems, doubts))
     answer = parse_answer(RoadmapAnswer, result.value)
     if continues:
         return next_milestone.result(answer, step, used_by)
@@ -140,14 +146,49 @@ def _statement_problems(answer: RoadmapAnswer, statements: Sequence[Statement]) 
             )
     unused = [statement for name, statement in known.items() if name not in became]
     for statement in unused[:MAX_QUOTED]:
-        words = " ".join(statement.text.split())
-        quote = words if len(words) <= MAX_QUOTE else f"{words[:MAX_QUOTE]}…"
         yield (
             f"{statement.id} is used nowhere: add it to the statements of what it asks for, or to context if "
-            f"it asks for nothing. It says: {quote!r}"
+            f"it asks for nothing. It says: {_quote(statement.text)}"
         )
     if rest := unused[MAX_QUOTED:]:
         yield f"these are used nowhere either: {', '.join(statement.id for statement in rest)}"
+
+
+def lost_facts(answer: RoadmapAnswer, statements: Sequence[Statement]) -> Iterator[str]:
+    """Yield a complaint for each statement with an exact fact that nothing that comes from it contains.
+
+    A statement is kept by all that names it together: requirements, with the criteria of their phases, and
+    constraints. A reason that names the statement is accepted.
+    """
+    criteria = {name: phase.criteria for phase in answer.phases for name in phase.requirements}
+    reasons = [one.reason for one in (*answer.requirements, *answer.later)]
+    kept, beside = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for one in (*answer.requirements, *answer.later):
+        for name in one.statements:
+            kept[name].append(f"{one.id}: {one.text}")
+            beside[name] += criteria.get(one.id, ())
+    for constraint in answer.constraints:
+        reasons.append(constraint.why)
+        for name in constraint.statements:
+            kept[name].append(f"{constraint.type}: {constraint.what}")
+    for statement in statements:
+        name = statement.id
+        # What is out of scope or context has no text of its own. A block of lines is given to the planner
+        # as it is.
+        if name not in kept or "\n" in statement.text or re.search(rf"\b{name}\b", "\n".join(reasons)):
+            continue
+        if lost := missing_facts(exact_facts(statement.text), "\n".join([*kept[name], *beside[name]])):
+            facts = ", ".join(repr(one.text) for one in lost)
+            yield (
+                f"{name} says {_quote(statement.text)}, but {facts} is not in what comes from it: "
+                f"{_quote('; '.join(kept[name]))}. Keep it there or in a criterion of the phase, or give a "
+                f"reason that names {name}"
+            )
+
+
+def _quote(text: str) -> str:
+    words = " ".join(text.split())
+    return repr(words if len(words) <= MAX_QUOTE else f"{words[:MAX_QUOTE]}…")
 
 
 def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
@@ -155,7 +196,7 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     requirements, later = requirements_of(answer.requirements), requirements_of(answer.later, "v2")
     excluded = [(item.feature, item.reason) for item in answer.out_of_scope]
     limits = [(item.type, item.what, item.why) for item in answer.constraints]
-    derived = [(one.id, one.reason) for one in answer.requirements if not one.statements]
+    derived = [(one.id, one.reason) for one in answer.requirements if one.reason or not one.statements]
     name, core = answer.name, answer.core_value
     # Research costs money, so GSD's default (always) is not ours.
     ours = {"model_profile": step.profile, "workflow": {"research": step.depth == "comprehensive"}}

@@ -75,7 +75,7 @@ def _files(answer: RoadmapAnswer, step: StepRequest, version: str, used_by: Used
     features = [phase.name for phase in phases]
     yield from _archives(step)
     if step.idea:
-        derived = [(one.id, one.reason) for one in answer.requirements if not one.statements]
+        derived = [(one.id, one.reason) for one in answer.requirements if one.reason or not one.statements]
         text = render_idea(step.idea.name, step.idea.text, dict(used_by(answer)), derived)
         yield FileWrite(path=IDEA, text=text)
     if project := documents.get("PROJECT.md"):

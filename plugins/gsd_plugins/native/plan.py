@@ -39,7 +39,7 @@ from .debug import Diagnosis, key_of, read_diagnoses
 from .depth import plans_hint
 from .models import task_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
-from .plan_checks import normalized, validate_plans
+from .plan_checks import lost_facts, normalized, validate_plans
 from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
@@ -94,6 +94,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     revision = reviews = 0
     while True:
         problems = validate_plans(step, plans, _plans(step, result, as_written=True))
+        if not revision and not step.round:
+            problems = (*problems, *lost_facts(step, plans))
         if not problems and is_reviewed(step) and reviews < MAX_REVIEWS:
             reviews += 1
             problems = await review_plans(step, plans, reviews, host)

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from gsd_core import Gap, Plan, PlanningError, StepRequest
-from gsd_core.planning.check import Issue, check_plans, check_serves
+from gsd_core.planning.check import Issue, check_plans, check_serves, criteria_texts
 from gsd_core.planning.context import read_decisions, uncovered
+from gsd_core.planning.exact import contradictions, exact_facts, missing_facts
+from gsd_core.planning.must_haves import plans_for
 from gsd_core.planning.plan import render_plan
 
 from .depth import max_plans
@@ -55,6 +57,38 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan], as_written: Sequenc
         if not any(addresses(plan, gap) for plan in as_written)
     ]
     return tuple(dict.fromkeys(problems))
+
+
+def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
+    """Yield a complaint for each requirement and criterion with an exact fact that no plan for it contains.
+
+    The phase's earlier plans count too. A fact is not missed if a decision of the phase has another one in
+    its place: a new limit, another order.
+    """
+    phase = phase_of(step)
+    decided = "\n".join(one.text for one in read_decisions(phase.context))
+    texts = {one.id: one.text for one in step.planning.requirements if one.id in phase.requirements}
+    for name, text in {**texts, **criteria_texts(phase)}.items():
+        serving = plans_for(name, [*phase.plans, *plans])
+        facts = missing_facts(exact_facts(text), "\n".join(part for plan in serving for part in _texts(plan)))
+        overruled = contradictions(facts, decided)
+        if serving and (lost := [one.text for one in facts if one not in overruled]):
+            truths = [truth for plan in serving for truth in plan.must_haves.truths if name in truth.serves]
+            said = "; ".join(truth.text for truth in truths)
+            yield (
+                f"{name} says {text!r}, but {', '.join(map(repr, lost))} is not in the plans for it, with "
+                f"the truths {said!r}: keep it in a truth that serves {name}"
+            )
+
+
+def _texts(plan: Plan) -> Iterator[str]:
+    """Yield what a plan says about the result, without its numbers and ids."""
+    must = plan.must_haves
+    yield from (plan.objective, *plan.files_modified, *(truth.text for truth in must.truths))
+    for artifact in must.artifacts:
+        yield from (artifact.provides, artifact.contains, *artifact.exports)
+    for task in plan.tasks:
+        yield from (task.name, task.action, task.verify, task.check, task.done, *task.details.values())
 
 
 def _unwritable(plan: Plan) -> Iterator[str]:

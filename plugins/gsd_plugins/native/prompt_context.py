@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 
 import attrs
 
@@ -15,6 +16,7 @@ from gsd_core import AgentResult, AgentTask, Conversation, PhaseView, Plan, Stat
 from gsd_core.planning.check import criteria_texts
 from gsd_core.planning.codebase import SECTIONS, sections_of
 from gsd_core.planning.config import get
+from gsd_core.planning.context import read_decisions
 from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
 
 from .paths import executed_plans
@@ -25,6 +27,7 @@ STATEMENT_LIMIT = 1_500
 SHORT_STATEMENT_LIMIT = 200
 CONSTRAINTS_LIMIT = 4_000
 DECISIONS_LIMIT = 8_000
+EARLIER_DECISIONS_LIMIT = 4_000
 RESEARCH_LIMIT = 16_000
 PLANS_LIMIT = 12_000
 CODEBASE_LIMIT = 6_000
@@ -53,7 +56,12 @@ def system_prompt(name: str) -> str:
 
 def phase_sections(step: StepRequest, phase: PhaseView) -> str:
     """Return the phase, what limits it, and what was decided and found out about it."""
-    return join(phase_section(step, phase), constraints_section(step, phase), decisions_section(phase))
+    return join(
+        phase_section(step, phase),
+        constraints_section(step, phase),
+        earlier_decisions_section(step, phase),
+        decisions_section(phase),
+    )
 
 
 def phase_section(step: StepRequest, phase: PhaseView) -> str:
@@ -141,6 +149,19 @@ def decisions_section(phase: PhaseView) -> str:
         section("Decisions to follow", fence("context", capped(phase.context, DECISIONS_LIMIT))),
         section("Research", fence("research", capped(phase.research, RESEARCH_LIMIT))),
     )
+
+
+def earlier_decisions_section(step: StepRequest, phase: PhaseView) -> str:
+    """Return the decisions of the phases before this one, with their ids: the latest phase first."""
+    earlier = takewhile(lambda other: other.number != phase.number, step.planning.phases)
+    lines = (
+        f"phase {other.number}, {one.id}: {one.text}"
+        for other in reversed([*earlier])
+        for one in read_decisions(other.context)
+        if one.is_tracked
+    )
+    body = capped(bullets(lines), EARLIER_DECISIONS_LIMIT)
+    return section("Decisions of earlier phases, which hold here too", fence("decisions", body))
 
 
 def existing_plans_section(step: StepRequest, phase: PhaseView) -> str:

@@ -1,4 +1,5 @@
-"""verify: decide for each requirement, criterion and truth of a phase whether it holds, and prove it.
+"""verify: decide for each requirement, criterion, decision and truth of a phase whether it holds, and prove
+it.
 
 Gap detectors run first; a verifier judges what they leave open, and a person what only a person can see. A
 verdict counts only with citations that :mod:`.citations` has checked.
@@ -49,7 +50,15 @@ from .answers import (
 from .citations import Sources, describe
 from .models import task_for
 from .paths import executed_plans, phase_file, phase_of
-from .prompt_context import bullets, codebase_section, fence, join, section, system_prompt
+from .prompt_context import (
+    bullets,
+    codebase_section,
+    earlier_decisions_section,
+    fence,
+    join,
+    section,
+    system_prompt,
+)
 from .run_command import CASES_LISTED, OUTPUT_LIMIT, command_runner
 from .skills import agent_skills_section
 from .unfinished import with_unfinished
@@ -176,7 +185,12 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
     # Paths and outputs only: nothing that the executors said about their own work.
     files = sorted({path for plan in executed_plans(phase) for path in plan.files_modified})
     unlisted = lines_by_kind(phase.project, unlisted_files(phase.changed, phase.plans))
-    kinds = {"requirement": "Requirements", "criterion": "Success criteria", "truth": "Truths"}
+    kinds = {
+        "requirement": "Requirements",
+        "criterion": "Success criteria",
+        "decision": "Decisions",
+        "truth": "Truths",
+    }
     asked: list[str] = []
     for kind, name in kinds.items():
         questions = "\n".join(_question_about(step, one) for one in required if one.kind == kind)
@@ -185,6 +199,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
     return join(
         section("The phase", fence("phase", f"{phase.name}\n{phase.goal}")),
         section("Constraints of the project", fence("constraints", _constraints(step))),
+        earlier_decisions_section(step, phase),
         *asked,
         codebase_section(step, brief=True),
         agent_skills_section(step, "verifier"),
@@ -196,7 +211,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
 
 
 def _question_about(step: StepRequest, must_have: MustHave) -> str:
-    """Return a must-have with its id, what it serves, and the idea's own words for a requirement."""
+    """Return a must-have with its id, what it serves, and its source: the idea's words, or the question."""
     serves = f" (serves {', '.join(must_have.serves)})" if must_have.serves else ""
     lines = [f"- {must_have.id}: {' '.join(must_have.text.split())}{serves}"]
     if must_have.kind == "requirement":
@@ -205,6 +220,8 @@ def _question_about(step: StepRequest, must_have: MustHave) -> str:
             for statement in step.planning.statements
             if must_have.id in statement.used_by
         ]
+    if must_have.kind == "decision":
+        lines += [f"  {' '.join(note.split())}" for note in must_have.details]
     return "\n".join(lines)
 
 

@@ -116,7 +116,8 @@ class Scenario:
         def requirement(name: str) -> Json:
             category, text = texts[name]
             statements = stated.get(name, [])
-            reason = "" if statements else "The product is of no use without it"
+            reason = "" if own else f"{', '.join(statements)}: {SCRIPTED_NOTE}"
+            reason = reason if statements else "The product is of no use without it"
             return {
                 "id": name,
                 "category": category,
@@ -246,8 +247,9 @@ class Scenario:
     ) -> Json:
         """Return the answer to ``verify`` for the must-haves with these ids: each of them holds.
 
-        It cites the first line of a file of the plan that was *read*, and the command of the plan's first
-        task if it *ran* and succeeded, with the first test case in the tool's reply: *ran* has pairs of them.
+        It cites the first line of a file of the plan that was *read* (for a decision, the first two), and the
+        command of the plan's first task if it *ran* and succeeded, with the first test case in the tool's
+        reply: *ran* has pairs of them.
         """
         files, commands = tuple(read), tuple(ran)
         return {"verdicts": [self._verdict(name, phase, files, commands) for name in asked], "findings": []}
@@ -256,7 +258,9 @@ class Scenario:
         plan = self._plan_for(name, phase)
         task, own = self.tasks(plan)[0], self.evidence_of(plan)
         shown = (own,) if own in read else read[:1]
-        cited: list[Json] = [{"file": path, "first": 1, "last": 1} for path in shown]
+        # Not the same evidence for everything: that would be sent back.
+        last = 2 if name.startswith("D-") else 1
+        cited: list[Json] = [{"file": path, "first": 1, "last": last} for path in shown]
         for command, reply in ran:
             if command == task.check or not cited:
                 case = _TEST_CASE.search(reply)
