@@ -90,7 +90,7 @@ class Careless:
             reply = await host.call("task_done", report)
             if not is_accepted(reply):
                 self._complain("executor", reply)
-        said = {
+        said: Json = {
             "summary": plan.get("objective", plan["name"]),
             "deviations": [],
             "decisions": [],
