@@ -5,8 +5,9 @@ repository. A group is a file in ``bench/careless/data``, or the beginning of it
 ``second``. It plays each case with gsd's own engine, with the real checks and detectors and a scripted agent.
 
 A careless case is caught if somebody was sent back with a complaint that names the mistake, or if the phase
-did not end as verified, or if the run itself observes the mistake: as a gap, a deviation or a note. An honest
-case is a false alarm if anybody was sent back, or if there is a gap.
+did not end as verified, or if the run itself observes the mistake: as a gap, a deviation or a note.
+What only the verifier's prompt says about a check is shown, but not caught.
+An honest case is a false alarm if anybody was sent back, or if there is a gap.
 
 ``--check`` plays nothing: it shows that each case is wrong or right in the way it says.
 The exit code is 0 unless a case is not what it says, or cannot be played.
@@ -15,6 +16,7 @@ The exit code is 0 unless a case is not what it says, or cannot be played.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -50,10 +52,12 @@ def _share(results: Sequence[Result], language: str) -> str:
 def line(result: Result) -> str:
     """Return the result in one line."""
     case = result.case
-    words = ("caught", "MISSED") if case.by else ("FALSE ALARM", "ok")
-    said = next((text for text in result.said if case.names in text), "") or next(iter(result.said), "")
-    why = f": {' '.join(said.split())[:WIDTH]}" if said else ""
-    return f"{words[not result.caught]:11} {case.name} ({case.language}, {case.kind or 'plain'}){why}"
+    state = "caught" if result.caught else "shown" if result.shown else "MISSED"
+    if not case.by:
+        state = "FALSE ALARM" if result.caught else "ok"
+    said = [text for text in result.said if re.search(case.names, text)] or [*result.said, *result.shown]
+    why = f": {' '.join(said[0].split())[:WIDTH]}" if said else ""
+    return f"{state:11} {case.name} ({case.language}, {case.kind or 'plain'}){why}"
 
 
 def main() -> int:
@@ -67,7 +71,7 @@ def main() -> int:
     options = parser.parse_args()
     cases = [case for case in read_cases(*options.groups) if case.name in (options.only or [case.name])]
     began = time.perf_counter()
-    with ProcessPoolExecutor(max_workers=options.jobs, max_tasks_per_child=20) as pool:
+    with ProcessPoolExecutor(max_workers=options.jobs) as pool:
         if options.check:
             return _check(cases, pool)
         results: list[Result] = []
@@ -82,7 +86,8 @@ def main() -> int:
             print(line(result), flush=True)
             if options.verbose:
                 print(f"  {result.end} ({result.seconds:.1f} s)", *result.said, sep="\n  ")
-    print(f"\n{table(results)}")
+    shown = sum(bool(result.case.by and result.shown and not result.caught) for result in results)
+    print(f"\n{table(results)}\n\n{shown} of those that are not caught were shown to the verifier")
     print(f"\n{len(cases)} cases in {time.perf_counter() - began:.0f} s")
     return 1 if errors else 0
 

@@ -16,26 +16,30 @@ from gsd_plugins.rehearsal.scenario import is_accepted
 
 ASKED_ID = re.compile(r"^- ((?:\d\d-\d\d:T|\d\d:C)\d+|[A-Z]+-\d+): ", re.MULTILINE)
 """An id that the verifier's prompt asks about."""
+REMARK = re.compile(r"^- \d\d-\d\d, task \d+: .*: exit \d+, (.+)$", re.MULTILINE)
+"""A remark about a check in the verifier's prompt."""
 
 
 @attrs.define(eq=False)
 class Careless:
     """An agent for *case*; *complaints* are what it was sent back with, each after the name of the role.
 
-    The first complaint that names the mistake ends the run.
+    The first complaint that names the mistake ends the run. *shown* is what the verifier's prompt says about
+    the checks beside their exit codes: a careless verifier does not read it.
     """
 
     case: Case
     complaints: list[str] = attrs.field(factory=list[str], init=False)
-    called: set[tuple[str, str]] = attrs.field(factory=set[tuple[str, str]], init=False)
+    shown: list[str] = attrs.field(factory=list[str], init=False)
+    prompts: dict[tuple[str, str], str] = attrs.field(factory=dict[tuple[str, str], str], init=False)
 
     @implements(gsd_run_agent)
     async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
         """Do *task* as the case says."""
         step = StepId.parse(task.step)
-        if (task.step, task.role) in self.called and task.role != "discusser":
-            self._complain(task.role, task.prompt)
-        self.called.add((task.step, task.role))
+        first = self.prompts.setdefault((task.step, task.role), task.prompt)
+        if first is not task.prompt and task.role != "discusser":
+            self._complain(task.role, task.prompt.removeprefix(first))
         match task.role:
             case "roadmapper":
                 return AgentResult(value=roadmap(self.case.story))
@@ -103,6 +107,7 @@ class Careless:
         verdicts = said.get("verdicts", {})
         proofs = proofs_of(self.case.story)
         asked = dict.fromkeys(ASKED_ID.findall(task.prompt))
+        self.shown += REMARK.findall(task.prompt)
         cited = {
             name: verdicts.get(name, {}).get("cite", said.get("cite", proofs.get(name))) for name in asked
         }

@@ -26,10 +26,14 @@ NO_SANDBOX = ("it ran without a sandbox",)
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What happened to a case: what was *said* about it, whether it ended as verified, and the *seconds*."""
+    """What happened to a case: what was *said* about it, whether it ended as verified, and the *seconds*.
+
+    *shown* was said to the verifier alone, which did not have to act on it.
+    """
 
     case: Case
     said: tuple[str, ...]
+    shown: tuple[str, ...]
     verified: bool
     end: str
     seconds: float
@@ -37,7 +41,7 @@ class Result:
     @property
     def caught(self) -> bool:
         """Whether something that was said names the mistake; of an honest case, whether anything was said."""
-        return not self.verified or any(re.search(self.case.names, text) for text in self.said)
+        return any(re.search(self.case.names, text) for text in self.said)
 
 
 def temporary() -> tempfile.TemporaryDirectory[str]:
@@ -65,9 +69,12 @@ def play(case: Case) -> Result:
         )
         end = harness.do(asked)
         said = [*agent.complaints, *observed(root, case)]
+        if not said and end.exit:
+            raise RuntimeError(f"exit {end.exit} without a complaint: {end.reason}")
     return Result(
         case=case,
         said=tuple(said),
+        shown=tuple(agent.shown),
         verified=end.exit == 0,
         end=f"exit {end.exit}: {end.reason}",
         seconds=time.perf_counter() - began,
@@ -77,10 +84,11 @@ def play(case: Case) -> Result:
 def observed(root: Path, case: Case) -> list[str]:
     """Return what the run itself says about its work: gaps, deviations, questions, and files left over."""
     said: list[str] = []
-    for fact in harness.facts(root, "gap.found", "files.left", "run.closed"):
+    for fact in harness.facts(root, "step.result", "files.left", "run.closed"):
         match fact.kind:
-            case "gap.found":
-                said += [f"gap: {gap['about']}: {gap['reason']}" for gap in fact.data["gaps"]]
+            case "step.result":
+                report = fact.data["result"]["outcome"].get("report", {})
+                said += [f"gap: {gap['about']}: {gap['reason']}" for gap in report.get("gaps", ())]
             case "files.left":
                 said.append(f"left: {', '.join(fact.data['paths'])} {fact.data['why']}")
             case _:
