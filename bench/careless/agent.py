@@ -112,7 +112,7 @@ class Careless:
             name: verdicts.get(name, {}).get("cite", said.get("cite", proofs.get(name))) for name in asked
         }
         every = [proof for proof_list in cited.values() for proof in proof_list or ()]
-        for proof in said.get("reads", dict.fromkeys(p.partition(":")[0] for p in every if p[0] != "$")):
+        for proof in said.get("reads", dict.fromkeys(p.partition(":")[0] for p in every if p[0] not in "$!")):
             path, _, lines = proof.partition(":")
             first, _, last = lines.partition("-")
             limits = {"offset": int(first), "limit": int(last) - int(first) + 1} if lines else {}
@@ -126,7 +126,7 @@ class Careless:
             )
             await host.permit(use)
         exits: dict[str, int] = {}
-        for command in said.get("runs", dict.fromkeys(p[2:] for p in every if p[0] == "$")):
+        for command in said.get("runs", dict.fromkeys(p[2:] for p in every if p[0] in "$!")):
             reply = await host.call("run_command", {"command": command})
             status = re.match(r"exit (\d+)", reply)
             exits[command] = int(status[1]) if status else -1
@@ -231,8 +231,8 @@ def proofs_of(story: Json) -> Mapping[str, list[str]]:
 
 def citation(proof: str, files: Mapping[str, str], exits: Mapping[str, int]) -> Json:
     """Return *proof* as a citation."""
-    if proof.startswith("$ "):
-        return {"command": proof[2:], "exit": exits.get(proof[2:], 0)}
+    if proof[0] in "$!":
+        return {"command": proof[2:], "exit": exits.get(proof[2:], 0) if proof[0] == "$" else 0}
     path, _, place = proof.partition(":")
     lines = files.get(path, "").splitlines()
     if match := re.fullmatch(r"(\d+)-(\d+)", place):

@@ -24,7 +24,7 @@ The other keys are:
 ``verify``
     ``reads``, ``runs``, ``omit``, and ``verdicts`` by id, each with what differs from "it holds, and here is
     the proof". A *proof* is ``file``, ``file:5-9``, ``file:text`` (five lines from the one with that text),
-    or ``$ command``.
+    ``$ command``, or ``! command``, which is cited with exit 0 whatever it returned.
 ``hidden``, ``broken``
     commands that pass only if the product is right, and a change to the product that good tests notice.
 """

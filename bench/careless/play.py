@@ -93,6 +93,7 @@ def observed(root: Path, case: Case) -> list[str]:
                 said.append(f"left: {', '.join(fact.data['paths'])} {fact.data['why']}")
             case _:
                 said += [f"note: {note}" for note in fact.data["notes"] if note not in NO_SANDBOX]
+                said += [f"note: {what}" for what in re.findall(r"phases? complete \((.+)\)", fact.data["reason"])]
     own = {line for plan in case.plans for line in plan.get("report", {}).get("deviations", ())}
     for path in sorted(root.glob(".planning/phases/*/*-SUMMARY.md")):
         section = path.read_text("utf-8").partition("## Deviations from Plan")[2].partition("\n## ")[0]
