@@ -85,7 +85,12 @@ def main() -> int:
                 continue
             print(line(result), flush=True)
             if options.verbose:
-                print(f"  {result.end} ({result.seconds:.1f} s)", *result.said, sep="\n  ")
+                print(
+                    f"  {result.end} ({result.seconds:.1f} s)",
+                    *result.complaints,
+                    *result.observations,
+                    sep="\n  ",
+                )
     shown = sum(bool(result.case.by and result.shown and not result.caught) for result in results)
     print(f"\n{table(results)}\n\n{shown} of those that are not caught were shown to the verifier")
     print(f"\n{len(cases)} cases in {time.perf_counter() - began:.0f} s")

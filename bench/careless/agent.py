@@ -66,7 +66,7 @@ class Careless:
 
     def _complain(self, role: str, text: str) -> None:
         self.complaints.append(f"{role}: {text}")
-        if re.search(self.case.names, text):
+        if re.search(self.case.names, self.complaints[-1]):
             raise Permanent("sent back")
 
     async def _execute(self, task: AgentTask, host: AgentHost, number: int) -> AgentResult:
@@ -128,8 +128,9 @@ class Careless:
         exits: dict[str, int] = {}
         for command in said.get("runs", dict.fromkeys(p[2:] for p in every if p[0] in "$!")):
             reply = await host.call("run_command", {"command": command})
-            status = re.match(r"exit (\d+)", reply)
-            exits[command] = int(status[1]) if status else -1
+            if not (status := re.match(r"exit (\d+)", reply)):
+                raise Permanent(f"{command}: {reply}")
+            exits[command] = int(status[1])
         answers: list[Json] = []
         for name in asked:
             if name in said.get("omit", ()):

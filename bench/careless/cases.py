@@ -45,7 +45,7 @@ Json: TypeAlias = dict[str, Any]
 
 @attrs.frozen(kw_only=True)
 class Case:
-    """One case; *wrong* is where the mistake is: in the product, in its tests or in what is claimed.
+    """One case; *wrong* is where the mistake is: ``product``, ``tests`` (or checks), or ``claims``.
 
     *names* is a regular expression for a complaint that names the mistake; empty if any complaint does.
     """

@@ -26,17 +26,23 @@ NO_SANDBOX = ("it ran without a sandbox",)
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What happened to a case: what was *said* about it, whether it ended as verified, and the *seconds*.
+    """What happened to a case, and how the run ended, after so many *seconds*.
 
-    *shown* was said to the verifier alone, which did not have to act on it.
+    *complaints* are what somebody was sent back with, and the gaps. *observations* are what the run says
+    beside them: deviations, notes, files left over. *shown* is what the verifier's prompt says about a check.
     """
 
     case: Case
-    said: tuple[str, ...]
+    complaints: tuple[str, ...]
+    observations: tuple[str, ...]
     shown: tuple[str, ...]
-    verified: bool
     end: str
     seconds: float
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What counts: for an honest case, only complaints."""
+        return (*self.complaints, *(self.observations if self.case.by else ()))
 
     @property
     def caught(self) -> bool:
@@ -68,32 +74,38 @@ def play(case: Case) -> Result:
             options=Options(gap_rounds=1 if "gap_plans" in case.story else 0),
         )
         end = harness.do(asked)
-        said = [*agent.complaints, *observed(root, case)]
-        if not said and end.exit:
+        gaps, observations = observed(root, case)
+        if end.exit and not (agent.complaints or gaps):
             raise RuntimeError(f"exit {end.exit} without a complaint: {end.reason}")
     return Result(
         case=case,
-        said=tuple(said),
+        complaints=(*agent.complaints, *gaps),
+        observations=tuple(observations),
         shown=tuple(agent.shown),
-        verified=end.exit == 0,
         end=f"exit {end.exit}: {end.reason}",
         seconds=time.perf_counter() - began,
     )
 
 
-def observed(root: Path, case: Case) -> list[str]:
-    """Return what the run itself says about its work: gaps, deviations, questions, and files left over."""
+def observed(root: Path, case: Case) -> tuple[list[str], list[str]]:
+    """Return the gaps that were found, and what else the run says about its work."""
+    gaps: list[str] = []
     said: list[str] = []
     for fact in harness.facts(root, "step.result", "files.left", "run.closed"):
         match fact.kind:
             case "step.result":
                 report = fact.data["result"]["outcome"].get("report", {})
-                said += [f"gap: {gap['about']}: {gap['reason']}" for gap in report.get("gaps", ())]
+                gaps += [f"gap: {gap['about']}: {gap['reason']}" for gap in report.get("gaps", ())]
+                said += [
+                    f"observation: {one['text']} {one['where']}" for one in report.get("observations", ())
+                ]
             case "files.left":
                 said.append(f"left: {', '.join(fact.data['paths'])} {fact.data['why']}")
             case _:
                 said += [f"note: {note}" for note in fact.data["notes"] if note not in NO_SANDBOX]
-                said += [f"note: {what}" for what in re.findall(r"phases? complete \((.+)\)", fact.data["reason"])]
+                said += [
+                    f"note: {what}" for what in re.findall(r"phases? complete \((.+)\)", fact.data["reason"])
+                ]
     own = {line for plan in case.plans for line in plan.get("report", {}).get("deviations", ())}
     for path in sorted(root.glob(".planning/phases/*/*-SUMMARY.md")):
         section = path.read_text("utf-8").partition("## Deviations from Plan")[2].partition("\n## ")[0]
@@ -102,7 +114,7 @@ def observed(root: Path, case: Case) -> list[str]:
             for line in section.splitlines()
             if line.strip() and not line.startswith("None") and not any(one in line for one in own)
         ]
-    return said
+    return gaps, said
 
 
 def write(root: Path, files: dict[str, str]) -> None:
