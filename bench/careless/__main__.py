@@ -4,8 +4,8 @@ Run ``python -m bench.careless [-v] [--check] [--jobs 2] [--only CASE] [GROUP ..
 repository. A group is a file in ``bench/careless/data``, or the beginning of its name: ``first`` and
 ``second``. It plays each case with gsd's own engine, with the real checks and detectors and a scripted agent.
 
-A careless case is caught if somebody was sent back with a complaint that names the mistake, or if the phase
-did not end as verified, or if the run itself observes the mistake: as a gap, a deviation or a note.
+A careless case is caught if somebody was sent back with a complaint that names the mistake, or if the run
+itself names it: as a gap, an observation, a deviation or a note.
 What only the verifier's prompt says about a check is shown, but not caught.
 An honest case is a false alarm if anybody was sent back, or if there is a gap.
 

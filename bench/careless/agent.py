@@ -72,6 +72,8 @@ class Careless:
     async def _execute(self, task: AgentTask, host: AgentHost, number: int) -> AgentResult:
         plan = self.case.plans[number - 1]
         for place, work in enumerate(plan["tasks"], 1):
+            if work.get("skipped"):
+                continue
             for path, text in work.get("writes", {}).items():
                 use = ToolUse(
                     step=task.step,
@@ -88,8 +90,6 @@ class Careless:
             for path in work.get("deletes", ()):
                 (task.tree / path).unlink(missing_ok=True)
             claims = work.get("claims", [*work.get("writes", {}), *work.get("deletes", ())])
-            if work.get("skipped"):
-                continue
             report = {"task": place, "files": claims, "note": work.get("note", work["done"])}
             reply = await host.call("task_done", report)
             if not is_accepted(reply):

@@ -20,7 +20,8 @@ The other keys are:
 ``plans``
     ``truths`` (``text``, ``serves``, ``proof``), ``artifacts``, ``links``, ``tasks`` and ``report``. A task
     ``writes`` and ``deletes`` files; ``files`` are those that the plan names, and ``claims`` those that the
-    executor names, if these are others. A second round of plans is in ``gap_plans``.
+    executor names, if these are others; one that is ``skipped`` is never done. A second round of plans is in
+    ``gap_plans``.
 ``verify``
     ``reads``, ``runs``, ``omit``, and ``verdicts`` by id, each with what differs from "it holds, and here is
     the proof". A *proof* is ``file``, ``file:5-9``, ``file:text`` (five lines from the one with that text),
@@ -35,7 +36,7 @@ import copy
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -122,5 +123,5 @@ def _key(text: str) -> Any:
 def _at(story: Json, keys: list[str]) -> Any:
     value: Any = story
     for key in keys:
-        value = value[int(key)] if isinstance(value, list) else value.setdefault(key, {})
+        value = cast("list[Any]", value)[int(key)] if key.isdecimal() else value.setdefault(key, {})
     return value
