@@ -22,13 +22,14 @@ from pathlib import Path
 
 import attrs
 
-from gsd_core.files import read_below, remove_below, write_below
+from gsd_core.files import read_below, remove_below, start_as_text, write_below
 from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.history import before, changed_lines, paths_of
 from gsd_core.hookspecs import gsd_find_mutants
 from gsd_core.model.checks import CheckResult, TaskCheck
-from gsd_core.model.gap import Observation
+from gsd_core.model.counts import some_of
+from gsd_core.model.gap import Gap, Observation
 from gsd_core.model.mutant import SourceFile, Unnoticed
 from gsd_core.planning.model import PhaseView, Plan, Requirement
 from gsd_core.planning.plan_tasks import is_test_file
@@ -43,6 +44,10 @@ OWN_TESTS = re.compile(rb"#\[(?:test|cfg\(test\))\]|import\.meta\.vitest|^\s*>>>
 LEAST_TIME = timedelta(seconds=30)
 TIMES = 3
 """The most time for all plans of a phase, as a multiple of what their checks took."""
+BY = "ablation"
+"""What found a gap here."""
+MAX_TESTS = 400_000
+"""Characters of a file of tests that are read."""
 MAX_MUTANTS = 30
 """Faults that are tried for a plan."""
 
@@ -52,12 +57,13 @@ class Ablation:
     """The *checks* of a phase, marked if they pass without the work of their plan.
 
     *seen* says which plans were not measured, because no time was left. *unnoticed* are faults that all
-    checks of their plan pass with.
+    checks of the phase pass with. *gaps* are plans whose own tests all pass without their work.
     """
 
     checks: tuple[TaskCheck, ...]
     seen: tuple[Observation, ...] = ()
     unnoticed: tuple[Unnoticed, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
 
 async def ablation(
@@ -91,6 +97,7 @@ async def ablation(
         ),
         seen=tuple(Observation(text=text, severity="minor") for text in measured.seen()),
         unnoticed=tuple(measured.unnoticed),
+        gaps=tuple(measured.gaps),
     )
 
 
@@ -108,6 +115,7 @@ class _Measurement:
     results: dict[tuple[str, str], CheckResult] = attrs.field(factory=dict[tuple[str, str], CheckResult])
     left_out: set[str] = attrs.field(factory=set[str])
     unnoticed: list[Unnoticed] = attrs.field(factory=list[Unnoticed])
+    gaps: list[Gap] = attrs.field(factory=list[Gap])
 
     @property
     def now(self) -> float:
@@ -115,7 +123,8 @@ class _Measurement:
 
     def __attrs_post_init__(self) -> None:
         for one in self.phase.checks:
-            if one.result.ok and not one.result.passed_before:
+            # Of a check that passed before the task, other cases may be new.
+            if one.result.ok and (one.result.cases or not one.result.passed_before):
                 self.results[one.plan, one.result.command] = one.result
 
     def seen(self) -> Iterator[str]:
@@ -149,6 +158,19 @@ class _Measurement:
                     self.results[plan, result.command] = _compared(result, without)
                 else:
                     self.left_out.add(plan)
+            added = await self.git.call(_added_tests, self.git.command, clean, commits)
+        # A case has the name in the code, at the end of its own.
+        cases = [case for one in self._results_of(plan) for case in one.cases if case.outcome == "passed"]
+        own = [case for case in cases if re.split(r"::|\.| > |/", case.name.partition("[")[0])[-1] in added]
+        if own and all(case.passes_without for case in own):
+            names = tuple(dict.fromkeys(case.name for case in own))
+            gap = Gap(
+                truth=f"Tests that plan {plan} adds fail without its work",
+                reason=f"all of them pass without it too: {some_of(names)}",
+                missing=("a test case that uses the work of the plan, and fails without it",),
+                found_by=BY,
+            )
+            self.gaps.append(gap)
 
     async def try_faults(self, plan: Plan) -> None:
         """Run the checks that need the work of *plan* with one fault of it after the other.
@@ -238,6 +260,16 @@ def _sources(git: Command, clean: Checkout, commits: Sequence[str]) -> dict[Sour
         if lines := changed_lines(git, base, clean.commit, path):
             found[SourceFile(root=clean.tree, path=path, text=text)] = lines
     return found
+
+
+def _added_tests(git: Command, clean: Checkout, commits: Sequence[str]) -> str:
+    """Return the lines that a plan added to tests."""
+    base, added = before(git, commits), list[str]()
+    for path in filter(is_test_file, paths_of(git, commits)):
+        lines = start_as_text(clean.tree, path, MAX_TESTS).splitlines()
+        changed = changed_lines(git, base, clean.commit, path)
+        added += (line for number, line in enumerate(lines, start=1) if number in changed)
+    return "\n".join(added)
 
 
 def _write(tree: Path, path: str, text: str) -> None:

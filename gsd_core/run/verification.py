@@ -99,6 +99,7 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     requirements = step.planning.requirements
     without = await ablation(gate, git, run.hooks, phase, requirements, run.limits, checks.took)
     phase = evolve(phase, checks=without.checks, unnoticed=without.unnoticed)
+    checks = evolve(checks, gaps=(*checks.gaps, *without.gaps))
     # After the checks, because they may change files.
     phase = await with_history(git, phase)
     found = await find_gaps(run.hooks, run.limits.detector, phase)
@@ -158,6 +159,7 @@ async def examine(
         phase = evolve(phase, checks=checks.results)
         without = await ablation(gate, git, hooks, phase, requirements, limits, checks.took)
         phase, seen = evolve(phase, checks=without.checks, unnoticed=without.unnoticed), without.seen
+        checks = evolve(checks, gaps=(*checks.gaps, *without.gaps))
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(git, phase)
     found = await find_gaps(hooks, limits.detector, phase)

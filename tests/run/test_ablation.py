@@ -155,6 +155,38 @@ def test_what_is_not_measured_in_time_is_said_and_with_no_time_nothing_is(root: 
     assert ([one.result.passes_without for one in found.checks], found.seen) == ([False], ())
 
 
+def test_added_tests_that_all_pass_without_the_work_are_a_gap(root: Path) -> None:
+    write(root, "test_adder.py", TEST.format("1 + 2"))
+    write(root, "adder.py", "def add(a, b):\n    return a + b\n")
+    commit(root)
+
+    [gap] = measured(root, RUN).gaps
+    assert gap.truth == "Tests that plan 01-01 adds fail without its work"
+    assert gap.reason == "all of them pass without it too: test_adder.Adding.test_it"
+
+
+def test_one_added_test_that_needs_the_work_is_enough_and_earlier_tests_do_not_count(root: Path) -> None:
+    write(
+        root,
+        "test_old.py",
+        "import unittest\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        pass\n",
+    )
+    commit(root)
+    both = TEST.format("1 + 2") + "\n    def test_add(self):\n        self.assertEqual(adder.add(1, 2), 3)\n"
+    write(root, "test_adder.py", both)
+    write(root, "adder.py", "def add(a, b):\n    return a + b\n")
+    commit(root)
+
+    found = measured(root, "python3 -m unittest -q")
+    assert found.gaps == ()
+    [result] = [one.result for one in found.checks]
+    assert {case.name: case.passes_without for case in result.cases} == {
+        "test_old.Old.test_old": True,
+        "test_adder.Adding.test_it": True,
+        "test_adder.Adding.test_add": False,
+    }
+
+
 class Limits:
     """Changes each number, also in a language that the built-in plugin does not know."""
 
