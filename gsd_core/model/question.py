@@ -67,7 +67,8 @@ class Question:
         Those that were chosen are given with their descriptions, and so are those that the free text speaks
         of by number ("2", "the second") or label.
         """
-        chosen = [option.in_full for option in self.options if option.label in answer.chosen]
+        full = {option.label: option.in_full for option in self.options}
+        chosen = [full.get(label, label) for label in answer.chosen]
         text, named = _normalized(answer.text), list[str]()
         for number, option in enumerate(self.options, start=1):
             names = rf"{number}(?:st|nd|rd|th)?|{re.escape(_normalized(option.label))}"

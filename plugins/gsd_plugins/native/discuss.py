@@ -124,9 +124,6 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
 
 def _accept(seen: set[str], step: StepRequest) -> Callable[[AgentResult], Sequence[str]]:
     """Return the check of a discusser's answer; *seen* are the questions that were asked before."""
-    # A question that names no statement may be about any of those of the phase.
-    wanted = {*phase_of(step).requirements}
-    own = tuple(one for one in step.planning.statements if not wanted.isdisjoint(one.used_by))
 
     def problems(answer: DiscussionAnswer) -> Iterator[str]:
         questions = answer.questions
@@ -147,21 +144,20 @@ def _accept(seen: set[str], step: StepRequest) -> Callable[[AgentResult], Sequen
 
     def doubts(answer: DiscussionAnswer) -> Iterator[str]:
         for number, area in enumerate(answer.questions):
-            for option in _options(area):
-                statements = _touched(area, step) or own if option.recommended else ()
-                for statement in statements:
-                    if facts := contradictions(exact_facts(statement.text), option.in_full):
-                        yield (
-                            f"questions[{number}]: the recommended option {option.in_full!r} contradicts "
-                            f"{', '.join(repr(one.text) for one in facts)} of {statement.id}, which says "
-                            f"{statement.text!r}: recommend what the idea says, or leave the question out"
-                        )
+            words = next((option.in_full for option in _options(area) if option.recommended), "")
+            for statement in _touched(area, step):
+                if facts := contradictions(exact_facts(statement.text), words):
+                    yield (
+                        f"questions[{number}]: the recommended option {words!r} contradicts "
+                        f"{', '.join(repr(one.text) for one in facts)} of {statement.id}, which says "
+                        f"{statement.text!r}: recommend what the idea says, or leave the question out"
+                    )
 
     return acceptance(DiscussionAnswer, problems, doubts)
 
 
 def _touched(area: GrayAreaAnswer, step: StepRequest) -> tuple[Statement, ...]:
-    """Return the idea's statements that a question is about, as far as it names them."""
+    """Return the idea's statements that a question says it is about."""
     return tuple(one for one in step.planning.statements if one.id in area.statements)
 
 
