@@ -791,13 +791,17 @@ def test_a_plan_keeps_a_fact_in_other_words_or_follows_a_decision(answer: Any, c
     assert host.keys == ("plan",)
 
 
-def test_a_fact_of_a_criterion_is_compared_too_and_earlier_plans_count() -> None:
-    text = "It exits with code 3"
-    truth = Truth(id="01-01:T1", text=text, serves=("01:C1",))
-    earlier = Plan(id="01-01", phase="1", summary="s", must_haves=MustHaves(truths=(truth,)))
-    plans = {"plans": [an_answer(truths=[a_truth("Shown for more than 30 days, newest first")])]}
+def test_the_examples_of_a_criterion_are_not_compared_and_earlier_plans_count() -> None:
+    text = "A note is shown for more than 30 days, newest first"
+    truth = Truth(id="01-01:T1", text=text, serves=("NOTE-01",))
+    earlier = Plan(
+        id="01-01", phase="1", summary="s", requirements=("NOTE-01",), must_haves=MustHaves(truths=(truth,))
+    )
+    plans = {"plans": [an_answer(truths=[a_truth("Notes are shown")])]}
 
     for phase_plans, keys in (((), ("plan", "revise-1")), ((earlier,), ("plan",))):
         host = FakeHost(agent={"plan": plans, "revise-1": plans})
-        run(an_exact_step(criteria=(text,), plans=phase_plans), host)
+        run(an_exact_step(criteria=("Of 25 notes, 20 are shown",), plans=phase_plans), host)
         assert host.keys == keys
+        prompts = [task.prompt for key, task in host.tasks if key == "revise-1"]
+        assert not any("25" in prompt.partition("problems")[2] for prompt in prompts)

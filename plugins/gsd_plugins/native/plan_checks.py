@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from gsd_core import Gap, Plan, PlanningError, StepRequest
-from gsd_core.planning.check import Issue, check_plans, check_serves, criteria_texts
+from gsd_core.planning.check import Issue, check_plans, check_serves
 from gsd_core.planning.context import read_decisions, uncovered
 from gsd_core.planning.exact import contradictions, exact_facts, missing_facts
 from gsd_core.planning.must_haves import plans_for
@@ -60,15 +60,16 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan], as_written: Sequenc
 
 
 def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
-    """Yield a complaint for each requirement and criterion with an exact fact that no plan for it contains.
+    """Yield a complaint for each requirement with an exact fact that no plan for it contains.
 
+    Not for criteria: the numbers and texts in them are often examples, and the verifier tries them.
     The phase's earlier plans count too. A fact is not missed if a decision of the phase has another one in
     its place: a new limit, another order.
     """
     phase = phase_of(step)
     decided = "\n".join(one.text for one in read_decisions(phase.context))
     texts = {one.id: one.text for one in step.planning.requirements if one.id in phase.requirements}
-    for name, text in {**texts, **criteria_texts(phase)}.items():
+    for name, text in texts.items():
         serving = plans_for(name, [*phase.plans, *plans])
         facts = missing_facts(exact_facts(text), "\n".join(part for plan in serving for part in _texts(plan)))
         overruled = contradictions(facts, decided)
