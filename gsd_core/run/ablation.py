@@ -139,11 +139,12 @@ class _Measurement:
         return [result for (owner, _), result in self.results.items() if owner == plan]
 
     async def _again(self, clean: Checkout, result: CheckResult) -> CheckResult | None:
-        """Run a check again in a changed checkout; ``None`` if no time is left."""
+        """Run a check again in a changed checkout; ``None`` if the time is not enough."""
         if (left := timedelta(seconds=self.end - self.now)) <= timedelta():
             return None
         limit = min(self.limits.check, left)
-        return await clean.run(result.command, self.gate, limit, reported=bool(result.cases))
+        again = await clean.run(result.command, self.gate, limit, reported=bool(result.cases))
+        return None if again.exit is None and self.now >= self.end else again
 
     async def take_out(self, plan: str) -> None:
         """Run the checks of *plan* without its work."""
