@@ -99,7 +99,8 @@ class ToolRecord:
     else ``None``. *pattern* is the regular expression that a search looked for. *shown* are the first and the
     last line that a read asked for, or how many lines a search shows before and after each that it finds;
     ``None`` if that is not known, or if it shows only names of files. *cases* are test cases that passed in a
-    command that the core ran: the first of them, if there are many.
+    command that the core ran: the first of them, if there are many. *passes_without*: the command ended and
+    printed the same without the work of the phase.
     """
 
     tool: str
@@ -108,6 +109,7 @@ class ToolRecord:
     pattern: str = ""
     shown: tuple[int, int] | None = None
     cases: tuple[str, ...] = ()
+    passes_without: bool = False
 
 
 @attrs.frozen(kw_only=True)

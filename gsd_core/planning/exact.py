@@ -149,10 +149,16 @@ def exact_facts(text: str) -> tuple[Fact, ...]:
         Fact(kind="words", value=value, text=found[0])
         for found in _WORDS.finditer(text)
         if not any(start <= found.start() < end for start, end in examples)
-        and (value := _plain(found[0]).rstrip(",./").removesuffix("()"))
+        and (value := _plain(_name_of_call(found[0])).rstrip(",./").removesuffix("()"))
     )
     said = _EXAMPLE.sub(" ", masked)
     return tuple(dict.fromkeys([*words, *_numbers(said), *_orders(said)]))
+
+
+def _name_of_call(words: str) -> str:
+    """Return the name of a call or command in code, whose arguments are often placeholders; else *words*."""
+    found = re.match(r"`+([\w.-]+)[( ]", words)
+    return found[1] if found else words
 
 
 def missing_facts(facts: Iterable[Fact], text: str) -> tuple[Fact, ...]:
@@ -202,7 +208,8 @@ def _one_line(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return *text* for the comparison of words: without quotes, and without spaces beside signs."""
-    return re.sub(r" ?([^\w\s]) ?", r"\1", _QUOTES.sub("", _one_line(text)).casefold()).strip()
+    text = _QUOTES.sub("", _one_line(text)).casefold().replace("\\\\", "\\")
+    return re.sub(r" ?([^\w\s]) ?", r"\1", text).strip()
 
 
 def _numbers(text: str, *, bare: bool = False) -> Iterator[Fact]:

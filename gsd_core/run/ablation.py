@@ -16,8 +16,9 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -30,7 +31,7 @@ from gsd_core.hookspecs import gsd_find_mutants
 from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.counts import some_of
 from gsd_core.model.gap import Gap, Observation
-from gsd_core.model.mutant import SourceFile, Unnoticed
+from gsd_core.model.mutant import Mutant, SourceFile, Unnoticed
 from gsd_core.planning.model import PhaseView, Plan, Requirement
 from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.plugins.calling import Hooks
@@ -42,6 +43,7 @@ from .commands import CommandGate
 OWN_TESTS = re.compile(rb"#\[(?:test|cfg\(test\))\]|import\.meta\.vitest|^\s*>>> ", re.MULTILINE)
 """What a file has that contains its tests: Rust, Vitest's tests in source, Python's doctest."""
 LEAST_TIME = timedelta(seconds=30)
+LEAST_FOR_FAULTS = timedelta(seconds=5)
 TIMES = 3
 """The most time for all plans of a phase, as a multiple of what their checks took."""
 BY = "ablation"
@@ -86,7 +88,7 @@ async def ablation(
     measured.end = measured.now + min(limits.ablation, max(LEAST_TIME, TIMES * took)).total_seconds()
     for name in phase.commits:
         await measured.take_out(name)
-    measured.end = min(measured.end, measured.now + took.total_seconds())
+    measured.end = min(measured.end, measured.now + max(LEAST_FOR_FAULTS, took).total_seconds())
     for plan in phase.plans:
         if plan.id in phase.commits:
             await measured.try_faults(plan)
@@ -159,6 +161,7 @@ class _Measurement:
                     self.results[plan, result.command] = _compared(result, without)
                 else:
                     self.left_out.add(plan)
+            await self._hollow_out(plan, results)
             added = await self.git.call(_added_tests, self.git.command, clean, commits)
         # A case has the name in the code, at the end of its own.
         cases = [case for one in self._results_of(plan) for case in one.cases if case.outcome == "passed"]
@@ -172,6 +175,20 @@ class _Measurement:
                 found_by=BY,
             )
             self.gaps.append(gap)
+
+    async def _hollow_out(self, plan: str, results: Sequence[CheckResult]) -> None:
+        """Run those checks of *plan* again whose test cases could not even start without its files."""
+        left = [one for one in results if _is_unknown(self.results[plan, one.command])]
+        if not left:
+            return
+        async with checkout_of(self.git) as clean:
+            if clean is None or not await hollow(
+                self.hooks, self.limits, self.git, clean, self.phase.commits[plan]
+            ):
+                return
+            for result in left:
+                if without := await self._again(clean, result):
+                    self.results[plan, result.command] = _compared(result, without)
 
     async def try_faults(self, plan: Plan) -> None:
         """Run the checks that need the work of *plan* with one fault of it after the other.
@@ -226,10 +243,7 @@ class _Measurement:
         text = "\n".join([self.phase.goal, *self.phase.criteria, *truths, *self.promises])
         ranked: list[tuple[int, SourceFile, Unnoticed]] = []
         for source, lines in sources.items():
-            outcomes = await self.hooks.fan_out(gsd_find_mutants, self.limits.detector, source)
-            for mutant in (one for outcome in outcomes for one in outcome.value or ()):
-                if lines.isdisjoint(range(mutant.first, mutant.last + 1)):
-                    continue
+            for mutant in await _mutants(self.hooks, self.limits, source, lines):
                 match mutant.kind:
                     case "function":
                         promised = not exports.isdisjoint((mutant.name, mutant.name.rpartition(".")[2]))
@@ -290,27 +304,107 @@ def _work(git: Command, commits: Sequence[str]) -> list[str]:
     return [path for path in paths if not (is_test_file(path) or path.startswith(".planning/"))]
 
 
+async def without_work(
+    gate: CommandGate,
+    git: Git,
+    hooks: Hooks,
+    commits: Sequence[str],
+    result: CheckResult,
+    limits: LimitSettings,
+) -> CheckResult:
+    """Return the *result* of a trial, marked if it ends and prints the same without the work of *commits*.
+
+    That a file exists, or that the code can be built, proves nothing.
+    """
+    async with checkout_of(git) as clean:
+        if clean is None or not await hollow(hooks, limits, git, clean, commits, leave_empty=True):
+            return result
+        again = await clean.run(result.command, gate, limits.check, reported=bool(result.cases))
+    same = (again.exit, again.output) == (result.exit, result.output)
+    return attrs.evolve(_compared(result, again), passes_without=same)
+
+
+async def hollow(
+    hooks: Hooks,
+    limits: LimitSettings,
+    git: Git,
+    clean: Checkout,
+    commits: Sequence[str],
+    *,
+    leave_empty: bool = False,
+) -> bool:
+    """Let the functions that *commits* changed end when they are called; return whether all work is out.
+
+    Files without such functions are as they were before, or with *leave_empty* empty if they are new.
+    """
+    hollowed: set[str] = set()
+    for source, lines in (await git.call(_sources, git.command, clean, commits)).items():
+        text, limit = source.text, len(source.text)
+        for mutant in reversed(await _mutants(hooks, limits, source, lines)):
+            # A function inside of one that is replaced as a whole is gone with it.
+            if mutant.kind == "function" and mutant.end <= limit:
+                text, limit = mutant.apply(text), mutant.start
+                hollowed.add(source.path)
+        if source.path in hollowed:
+            _write(clean.tree, source.path, text)
+    take_out = partial(_take_out, keep=hollowed, leave_empty=leave_empty)
+    return await git.call(take_out, git.command, clean, commits)
+
+
+async def _mutants(
+    hooks: Hooks, limits: LimitSettings, source: SourceFile, lines: frozenset[int]
+) -> list[Mutant]:
+    """Return the faults of a file that are in *lines*, in the order of the text."""
+    outcomes = await hooks.fan_out(gsd_find_mutants, limits.detector, source)
+    found = [mutant for outcome in outcomes for mutant in outcome.value or ()]
+    inside = (one for one in found if not lines.isdisjoint(range(one.first, one.last + 1)))
+    return sorted(inside, key=lambda one: one.start)
+
+
+def _is_unknown(result: CheckResult) -> bool:
+    return bool(result.cases) and all(case.passes_without is None for case in result.cases)
+
+
 def _compared(result: CheckResult, without: CheckResult) -> CheckResult:
-    """Return *result*, marked with what passed too when it ran *without* the work of its plan."""
+    """Return *result*, marked with what passed too when it ran *without* the work of its plan.
+
+    If none of its test cases ran, because their file or package needs another one, nothing is known of them.
+    """
+    names = {case.name for case in without.cases}
     passed = {case.name for case in without.cases if case.outcome == "passed"}
-    cases = (attrs.evolve(case, passes_without=case.name in passed) for case in result.cases)
-    return attrs.evolve(result, passes_without=without.ok, cases=tuple(cases))
+    if any(case.name in names for case in result.cases):
+        cases = tuple(attrs.evolve(case, passes_without=case.name in passed) for case in result.cases)
+        result = attrs.evolve(result, cases=cases)
+    return attrs.evolve(result, passes_without=without.ok)
 
 
-def _take_out(git: Command, clean: Checkout, commits: Sequence[str]) -> bool:
+def _take_out(
+    git: Command,
+    clean: Checkout,
+    commits: Sequence[str],
+    *,
+    keep: Collection[str] = (),
+    leave_empty: bool = False,
+) -> bool:
     """Put the files of a plan, but not its tests, back to before its *commits*; return whether all are.
 
-    Those that it deleted are there again.
+    Those that it deleted are there again, those that it added are gone, or with *leave_empty* empty. Those to
+    *keep* stay.
     """
-    work = _work(git, commits)
-    if not work or any(_has_tests(clean.tree, path) for path in work):
+    work = [path for path in _work(git, commits) if path not in keep]
+    if not work:
+        return bool(keep)
+    if any(_has_tests(clean.tree, path) for path in work):
         return False
     here, base = git.at(clean.tree), before(git, commits)
     known = here("ls-tree", "-r", "-z", "--name-only", base, "--", *work).split("\0") if base else []
     if old := [path for path in work if path in known]:
         here("checkout", "--quiet", base, "--", *old)
     for path in {*work} - {*old}:
-        remove_below(clean.tree, path)
+        if leave_empty:
+            write_below(clean.tree, path, b"")
+        else:
+            remove_below(clean.tree, path)
     return True
 
 

@@ -295,8 +295,18 @@ _in_function_of: ContextVar[AgentCall | None] = ContextVar("in_function_of", def
 def record_command(result: CheckResult) -> None:
     """Record a command that the core ran in the conversation of the agent that asked for it, if any."""
     if call := _in_function_of.get():
-        passed = tuple(case.name for case in result.cases if case.outcome == "passed")[:MAX_CASES]
-        call.record_use(ToolRecord(tool="run_command", target=result.command, exit=result.exit, cases=passed))
+        # Those that prove something first.
+        cases = sorted(result.cases, key=lambda case: case.passes_without is True)
+        passed = tuple(case.name for case in cases if case.outcome == "passed")[:MAX_CASES]
+        call.record_use(
+            ToolRecord(
+                tool="run_command",
+                target=result.command,
+                exit=result.exit,
+                cases=passed,
+                passes_without=result.passes_without,
+            )
+        )
 
 
 async def run_agent(call: AgentCall) -> AgentResult:

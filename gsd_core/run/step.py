@@ -682,7 +682,7 @@ class Host:
     async def run_command(self, command: str) -> CheckResult:
         """See :class:`gsd_core.StepHost`."""
         with core_at_work():
-            result = await run_in_checkout(self.run, self.step.tree, self.gate, command)
+            result = await run_in_checkout(self.run, self.step, self.gate, command)
             record_command(result)
             return result
 

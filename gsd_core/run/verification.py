@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from attrs import define, evolve, field, frozen
@@ -43,7 +42,7 @@ from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, safe_text, sanitize
 from gsd_core.settings import LimitSettings
 
-from .ablation import ablation
+from .ablation import ablation, without_work
 from .checkout import checkout_of
 from .commands import CommandGate, check
 from .delivery import find_undelivered, with_history
@@ -280,12 +279,20 @@ async def check_plans(gate: CommandGate, phase: PhaseView, limit: timedelta, git
     )
 
 
-async def run_in_checkout(run: Run, tree: Path, gate: StepGate, command: str) -> CheckResult:
-    """Run *command* in a new checkout, so that no command can prepare the result of another."""
-    async with checkout_of(run.git_in(tree)) as clean:
+async def run_in_checkout(run: Run, step: StepRequest, gate: StepGate, command: str) -> CheckResult:
+    """Run *command* in a new checkout, so that no command can prepare the result of another.
+
+    For a verification it runs once more without the work of the phase, to see whether it depends on it.
+    """
+    git = run.git_in(step.tree)
+    async with checkout_of(git) as clean:
         if clean is None:
             return CheckResult(command=command, exit=None, output="refused: nothing is committed yet")
-        return await clean.run(command, gate, run.limits.check)
+        result = await clean.run(command, gate, run.limits.check)
+    commits = [sha for ids in step.phase.commits.values() for sha in ids] if step.phase else []
+    if step.kind == "verify" and commits and result.exit is not None and run.limits.ablation:
+        return await without_work(gate, git, run.hooks, commits, result, run.limits)
+    return result
 
 
 async def _uncommitted(git: Git, phase: PhaseView) -> str:

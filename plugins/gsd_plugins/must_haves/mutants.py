@@ -78,8 +78,12 @@ def _functions(node: Node, grammar: Grammar) -> Iterator[Mutant]:
     # A panic would end the other tests of Go, too.
     fails = f" return {_zeros(field(node, 'result'))};" if grammar == "go" else FAILS[grammar]
     if grammar == "python":
+        statements = [one for one in named(body) if not _is_only_text(one)]
+        if not statements:
+            return
         colon = next(child for child in node.children if child.type == ":")
-        on_own_line = body.start_point[0] > colon.start_point[0]
+        at = end = statements[0].start_byte
+        on_own_line = statements[0].start_point[0] > colon.start_point[0]
         fails += "\n" + " " * body.start_point[1] if on_own_line else "; "
     elif body.type in ("statement_block", "block"):
         at = end = body.start_byte + 1
@@ -123,15 +127,16 @@ def _values(node: Node) -> Iterator[Mutant]:
     if node.type in NUMBERS and text.replace(".", "", 1).isdigit():
         whole, dot, rest = text.partition(".")
         changed = f"{int(whole or 0) + 1}{dot}{rest}"
-    elif node.type in TEXTS and len(text) > 1 and not _is_documentation(node):
+    elif node.type in TEXTS and len(text) > 1 and not any(map(_is_only_text, [*lineage(node)][1:3])):
         changed = f"{text}X"
     else:
         return
     yield _replaced(node, "value", text, changed)
 
 
-def _is_documentation(node: Node) -> bool:
-    return any(one.type == "expression_statement" for one in [*lineage(node)][1:3])
+def _is_only_text(statement: Node) -> bool:
+    """Whether a statement of Python is a string, as documentation is."""
+    return statement.type == "expression_statement" and [one.type for one in named(statement)] == ["string"]
 
 
 def _conditions(node: Node) -> Iterator[Mutant]:

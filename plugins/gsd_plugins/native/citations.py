@@ -14,6 +14,11 @@ from .answers import Citation
 from .plan_checks import is_trivial_check
 
 MAX_BYTES = 5_000_000
+DOCUMENTS = (".md", ".rst", ".txt", ".adoc", ".html")
+COMMENT = re.compile(r"\s*(?:$|#(?!!|\[|\s*(?:include|define|if|pragma))|//|/\*|\*[\s/]|--\s|;;|<!--)")
+"""A line that is blank, or a comment in most languages."""
+FEW_CASES = 3
+"""Test cases of a command that may be cited together, without a name."""
 MAX_NAMES = 20
 """Test cases that a complaint lists."""
 MAX_QUOTE = 300
@@ -50,8 +55,13 @@ class Sources:
         if citation.case:
             named = [one for check in self.checks for one in check.result.cases if _is(citation, one.name)]
             return bool(named) and all(one.passes_without for one in named)
-        checks = [one.result for one in self.checks if one.result.command.strip() == citation.command.strip()]
-        return bool(checks) and all(one.passed_before or one.passes_without for one in checks)
+        command = citation.command.strip()
+        checks = [one.result for one in self.checks if one.result.command.strip() == command]
+        anyway = [one.passed_before or one.passes_without for one in checks]
+        # A trial says more: it was compared in what it prints, too.
+        trials = [use.passes_without for use in self.uses if command and use.target.strip() == command]
+        known = trials or anyway
+        return bool(known) and all(known)
 
     def problem(self, citation: Citation) -> str:
         """Return why *citation* proves nothing, and what to do; empty if it is correct."""
@@ -85,8 +95,10 @@ class Sources:
         if not 1 <= first <= last <= len(lines):
             return f"{name} has lines 1 to {len(lines)}, not {first} to {last}"
         cited = lines[first - 1 : last]
-        if not any(line.strip() for line in cited):
-            return f"{name}: lines {first} to {last} are blank"
+        if not any(re.search(r"\w", line) for line in cited):
+            return f"{name}: lines {first} to {last} are blank, or only signs"
+        if path.suffix not in DOCUMENTS and all(COMMENT.match(line) for line in cited):
+            return f"{name}: lines {first} to {last} are comments: cite the code"
         shown = {number for use in self.uses for number in self._shown(use, path, lines)}
         if not shown:
             return f"{name} was not read in this conversation: read it, then judge again"
@@ -148,7 +160,9 @@ class Sources:
             if check.result.command.strip() == command:
                 passed += [case.name for case in check.result.cases if case.outcome == "passed"]
         names = list(dict.fromkeys(passed))
-        if not names or any(_is(citation, name) for name in names):
+        if any(_is(citation, name) for name in names) or (
+            not citation.case and len({*map(_top, names)}) <= FEW_CASES
+        ):
             return ""
         what = f"no test case {citation.case!r} passed" if citation.case else "it runs test cases"
         return f"`{command}`: {what}: cite the `case` that shows it, one of {some_of(names, MAX_NAMES)}"
@@ -160,6 +174,11 @@ def describe(citation: Citation) -> str:
         return f"`{citation.command}` (exit {citation.exit})" + f", {citation.case}" * bool(citation.case)
     lines = str(citation.first)
     return f"{citation.file}:{lines if citation.last == citation.first else f'{lines}-{citation.last}'}"
+
+
+def _top(name: str) -> str:
+    """Return the name of a test case without its parameters or subtest."""
+    return re.sub(r"(?<=\w)(?:\[.*|/[^/>]*)$", "", name)
 
 
 def _is(citation: Citation, name: str) -> bool:

@@ -71,14 +71,16 @@ def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
     texts = {one.id: one.text for one in step.planning.requirements if one.id in phase.requirements}
     for name, text in texts.items():
         serving = plans_for(name, [*phase.plans, *plans])
-        facts = missing_facts(exact_facts(text), "\n".join(part for plan in serving for part in _texts(plan)))
+        said = "\n".join(part for plan in serving for part in _texts(plan))
+        # A plan may spell a call or a command otherwise.
+        facts = [one for one in missing_facts(exact_facts(text), said) if not one.text.startswith("`")]
         overruled = contradictions(facts, decided)
         if serving and (lost := [one.text for one in facts if one not in overruled]):
             truths = [truth for plan in serving for truth in plan.must_haves.truths if name in truth.serves]
-            said = "; ".join(truth.text for truth in truths)
+            quoted = "; ".join(truth.text for truth in truths)
             yield (
                 f"{name} says {text!r}, but {', '.join(map(repr, lost))} is not in the plans for it, with "
-                f"the truths {said!r}: keep it in a truth that serves {name}"
+                f"the truths {quoted!r}: keep it in a truth that serves {name}"
             )
 
 
