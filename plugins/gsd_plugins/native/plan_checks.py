@@ -11,7 +11,7 @@ from gsd_core import Gap, Plan, PlanningError, StepRequest
 from gsd_core.planning.check import Issue, check_plans, check_serves, criteria_texts
 from gsd_core.planning.context import read_decisions, uncovered
 from gsd_core.planning.exact import contradictions, exact_facts, missing_facts
-from gsd_core.planning.must_haves import plans_for
+from gsd_core.planning.must_haves import plans_for, served_by
 from gsd_core.planning.plan import render_plan
 
 from .depth import max_plans
@@ -70,8 +70,8 @@ def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
         facts = missing_facts(exact_facts(text), "\n".join(part for plan in serving for part in _texts(plan)))
         overruled = contradictions(facts, decided)
         if serving and (lost := [one.text for one in facts if one not in overruled]):
-            truths = [truth for plan in serving for truth in plan.must_haves.truths if name in truth.serves]
-            said = "; ".join(truth.text for truth in truths)
+            truths = ((plan, truth) for plan in serving for truth in plan.must_haves.truths)
+            said = "; ".join(truth.text for plan, truth in truths if name in served_by(plan, truth))
             yield (
                 f"{name} says {text!r}, but {', '.join(map(repr, lost))} is not in the plans for it, with "
                 f"the truths {said!r}: keep it in a truth that serves {name}"
