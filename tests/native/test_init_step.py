@@ -377,6 +377,16 @@ def test_a_fact_is_kept_in_other_words_by_all_that_comes_from_it_or_there_is_a_r
     assert ("S1: the law" in texts["IDEA.md"]) == ("S1: the law" in str(answer))
 
 
+def test_complaints_about_many_lost_facts_are_limited() -> None:
+    text = "\n".join(f"- Rule {number} is kept." for number in range(1, 200))
+    names = [f"S{number}" for number in range(1, 200)]
+    answer = an_answer(requirements=[a_requirement(text="User sees the rules", statements=names)])
+    host = FakeHost(agent={"roadmap": [answer, answer]})
+    run(a_step(text), host)
+
+    assert [len(complaints) for complaints in host.complaints] == [40]
+
+
 def test_a_complaint_about_many_statements_names_all_and_stays_short() -> None:
     text = "".join(f"- Statement number {number} is {'very ' * 50} long.\n" for number in range(1, 301))
     host = FakeHost(agent=lambda turn: with_all_statements(turn) if turn.complaints else an_answer())

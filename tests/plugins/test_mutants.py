@@ -89,4 +89,4 @@ def test_the_file_stays_valid(path: str, text: str) -> None:
 def test_what_a_go_function_returns_instead_has_its_types() -> None:
     [total, *_] = mutants_of(SourceFile(root=Path(), path="cart.go", text=GO))
 
-    assert total.text == " return *new(int), *new(error);"
+    assert total.text == " if true { return *new(int), *new(error) };"

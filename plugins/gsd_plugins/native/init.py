@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from gsd_core import FileWrite, Permanent, Statement, StepHost, StepRequest, StepResult
 from gsd_core.planning.check import check_roadmap
@@ -65,7 +66,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         return validate_roadmap(answer, max_phases(step.depth), statements)
 
     def doubts(answer: RoadmapAnswer) -> Iterator[str]:
-        return lost_facts(answer, statements)
+        return islice(lost_facts(answer, statements), MAX_QUOTED)
 
     result = await host.run_agent("roadmap", task, acceptance(RoadmapAnswer, problems, doubts))
     answer = parse_answer(RoadmapAnswer, result.value)

@@ -11,7 +11,7 @@ from gsd_core import Gap, Plan, PlanningError, StepRequest
 from gsd_core.planning.check import Issue, check_plans, check_serves
 from gsd_core.planning.context import read_decisions, uncovered
 from gsd_core.planning.exact import contradictions, exact_facts, missing_facts
-from gsd_core.planning.must_haves import plans_for
+from gsd_core.planning.must_haves import plans_for, served_by
 from gsd_core.planning.plan import render_plan
 
 from .depth import max_plans
@@ -76,8 +76,8 @@ def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
         facts = [one for one in missing_facts(exact_facts(text), said) if not one.text.startswith("`")]
         overruled = contradictions(facts, decided)
         if serving and (lost := [one.text for one in facts if one not in overruled]):
-            truths = [truth for plan in serving for truth in plan.must_haves.truths if name in truth.serves]
-            quoted = "; ".join(truth.text for truth in truths)
+            truths = ((plan, truth) for plan in serving for truth in plan.must_haves.truths)
+            quoted = "; ".join(truth.text for plan, truth in truths if name in served_by(plan, truth))
             yield (
                 f"{name} says {text!r}, but {', '.join(map(repr, lost))} is not in the plans for it, with "
                 f"the truths {quoted!r}: keep it in a truth that serves {name}"
