@@ -24,10 +24,6 @@ _GO_SUFFIX = re.compile(
     r"_(?:aix|android|darwin|dragonfly|freebsd|illumos|ios|js|linux|netbsd|openbsd|plan9|solaris|wasip1|windows"
     r"|386|amd64|arm|arm64|loong64|mips\w*|ppc64\w*|riscv64|s390x|wasm)(?:_test)?\.go$"
 )
-_FOR_THE_REST = re.compile(
-    r"_(?:stubs?|other|others|noasm|nocgo|unsupported|fallback|unimplemented"
-    r"|386|amd64|arm|arm64|loong64|mips\w*|ppc64\w*|riscv64|s390x)\.go$"
-)
 
 
 def without_variants(sources: Sources, path: str, source: Source) -> Source:
@@ -36,11 +32,7 @@ def without_variants(sources: Sources, path: str, source: Source) -> Source:
     suspects = {f.name for f in source.functions if f.body != "code"}
     if not suspects:
         return source
-    # Defined again in the same file, under another condition, with code.
-    names = [f.name for f in source.functions]
-    working = [f for f in source.functions if f.body in ("code", "print")]
-    twins = {f.name for f in working if f.conditional and names.count(f.name) > 1}
-    real = twins | {
+    real = {
         function.name
         for file in _variant_files(sources, path)
         if any(name.rpartition(".")[2] in (sources.text(file) or "") for name in suspects)
@@ -48,19 +40,8 @@ def without_variants(sources: Sources, path: str, source: Source) -> Source:
         for function in other.functions
         if function.body in ("code", "print") or (function.body == "empty" and source.language == "go")
     }
-    # `class Client: pass` under `except ImportError` stands in for what could not be imported.
-    real |= {f.name for f in source.functions if f.conditional and f.name[:1].isupper() and "." not in f.name}
-    for_the_rest = source.language == "go" and _FOR_THE_REST.search(path) is not None
-    kept = [
-        f
-        for f in source.functions
-        # A variant that fails is complete only if the file itself shows the one that works.
-        if not (
-            f.name in twins or for_the_rest
-            if f.body == "unfinished"
-            else f.body != "code" and (f.fallback or f.name in real)
-        )
-    ]
+    # A variant that fails is not complete, whatever the others do.
+    kept = [f for f in source.functions if f.body in ("code", "unfinished") or f.name not in real]
     return attrs.evolve(source, functions=tuple(kept))
 
 
@@ -111,8 +92,3 @@ def _variant_files(sources: Sources, path: str) -> Iterator[str]:
         for file in siblings:
             if _GO_CONDITION.search(sources.text(file) or "") or _GO_SUFFIX.search(file):
                 yield file
-    elif re.search(
-        r"\.(?:web|native|ios|android|browser|node|server|client|edge|worker)\.[cm]?[jt]sx?$", path
-    ):
-        stem = pure.name.split(".")[0]
-        yield from (file for file in siblings if PurePosixPath(file).name.split(".")[0] == stem)
