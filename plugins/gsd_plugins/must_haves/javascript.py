@@ -28,7 +28,6 @@ _FUNCTIONS = _DECLARATIONS | word_set(
     "arrow_function function_expression generator_function method_definition"
 )
 _CLASSES = word_set("class_declaration abstract_class_declaration class")
-_FIELDS = word_set("public_field_definition field_definition")
 _SHOWS_A_REMARK = word_set("soon badge banner label notice placeholder tag teaser todo chip tooltip")
 _STATES = word_set("found forbidden unauthorized offline")
 """Words of components whose name is all that there is to say."""

@@ -96,9 +96,10 @@ def _check_reference(
     if _BY_FOLDER.search(link.via) and (found := next((n for n in folders if _mention(n, code)), "")):
         return _evidence(link, f"names the folder {found!r}")
     same_language = source is not None and LANGUAGES.get(PurePosixPath(target).suffix) == source.language
-    if source is not None and (not same_language or _INDIRECT.search(link.via)):
+    is_indirect = _INDIRECT.search(link.via) is not None
+    if source is None or not same_language or is_indirect:
         # Another language, or no import by its nature: a name in the code or its strings has to do.
-        if name := named if _INDIRECT.search(link.via) else _mention(target, _without_prose(source)):
+        if name := named if source is None or is_indirect else _mention(target, _without_prose(source)):
             return _evidence(link, f"mentions {name!r}")
         if named:
             return _gap(link, f"{link.source} mentions {target} only in text")
@@ -106,13 +107,7 @@ def _check_reference(
             return None
         if _mention(target, text):
             return in_comment
-        return missing if same_language else None
-    if source is None:
-        if named:
-            return _evidence(link, f"mentions {named!r}")
-        if _mention(target, text):
-            return in_comment
-        return missing if PurePosixPath(path).suffix in REFER_BY_NAME else None
+        return missing if same_language or PurePosixPath(path).suffix in REFER_BY_NAME else None
     if (source.faulty and _mention(target, source.bare)) or IN_DATA_FOLDER.search(target):
         return None
     if _THROUGH.search(link.via) and refers_through(sources, path, target):
