@@ -357,8 +357,6 @@ def _is_empty_markup(node: Node) -> bool:
     ):
         # A component that is named after such a remark is there to show it.
         return kinds.count("jsx_element") <= 3 and not _SHOWS_A_REMARK & set(component)
-    if "jsx_attribute" in kinds:
-        return False
     # <div>Page</div> in Page: the scaffold of a generator. <p>Loading…</p> in Loading is all there is to say.
     scaffold = kinds.count("jsx_element") == 1 and bool(component) and words_of(shown) == component
     return scaffold and not _STATES & set(component) and not shown.endswith(("…", "..."))

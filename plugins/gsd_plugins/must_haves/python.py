@@ -228,16 +228,14 @@ def _methods(node: Node, methods: Sequence[Function], used_as_base: bool) -> Ite
     abstract = (
         (used_as_base and not (working and bases))
         or bool(bases & {"ABC", "Protocol"})
-        or "ABCMeta" in text_of(node, "superclasses")
         or _BASE_NAMES.search(name) is not None
         # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
         or (all(f.body == "empty" for f in methods) and bool(_LISTENS & set(words_of(name))))
     )
     for method in methods:
-        special = method.body == "unfinished" and prescribing and f"{name}.__" in method.name
         yield attrs.evolve(
             method,
-            declared=method.declared or abstract or bool(special),
+            declared=method.declared or abstract,
             inherits=bool(prescribing),
             peers=any(short != "__init__" for short in working),
         )

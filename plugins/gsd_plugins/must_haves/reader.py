@@ -221,7 +221,10 @@ class Reader:
             return "code", ""
         if not rest or (printed and _returned_text(rest[0]) in ("", "nil")):
             return ("print", printed) if printed else ("empty", "")
-        return self._result(rest, names, constants)
+        kind, value = self._result(rest, names, constants)
+        # A message with a parameter is what such a function is for; its result only says that it went well.
+        says = kind == "constant" and set(re.findall(r"\w+", printed)) & set(names)
+        return ("print", printed) if says else (kind, value)
 
     def _result(
         self, rest: Sequence[Node], names: Sequence[str], constants: Mapping[str, str]
@@ -261,6 +264,8 @@ class Reader:
                 return "constant", shown
             if self.syntax.prints.fullmatch(callee(value)):
                 return "print", text
+        if any(set(self._names(value)) & set(names) for value in values):
+            return "code", ""
         if all(self.is_constant(v) or text_of(v) in constants or self._answers(v) for v in values):
             return "constant", constants.get(text, text)
         return "code", ""

@@ -30,8 +30,6 @@ _OPTIONAL_METHODS = word_set(
     "shutdown hook callback release unmount connected disconnected constructor drop finalize ngon "
     "stop sync begin end up down"
 )
-_FIRST_WORDS = frozenset(("on", "before", "after", "pre", "post", "will", "did", "up", "down"))
-"""Words that make a hook only at the beginning of its name: `before_save`, not `cancel_before`."""
 _LIFECYCLE = re.compile(
     r"(?:setup|teardown|setUp|tearDown|set_up|tear_down|pytest_)\w*|main|init|__\w+__|constructor|drop"
     r"|down|downgrade|deactivate|unload|unregister"
@@ -130,7 +128,7 @@ def _judge_empty(function: Function, name: str, own: list[str], is_promised: boo
         return f"{name} has an empty body, although it returns a value"
     if function.method and not is_promised:
         works = function.peers and function.parameters and set(own[:1]) & _EFFECTS
-        optional = _OPTIONAL_METHODS & {*own[:1], *(set(own[-1:]) - _FIRST_WORDS)}
+        optional = _OPTIONAL_METHODS & set(own[:1])
         if (function.inherits and not works) or optional:
             return ""
     return f"{name} has an empty body"
