@@ -229,7 +229,6 @@ STUBS = {
     "raises.py": "def greet(name):\n    raise NotImplementedError\n",
     "raises_text.py": "def greet(name):\n    raise NotImplementedError('later')\n",
     "method.py": "class Greeter:\n    def greet(self):\n        raise NotImplementedError()\n",
-    "class.py": "class Greeter:\n    pass\n",
     "todo.py": "def greet(name):\n    # TODO: implement this properly\n    return 'x'\n",
     "empty.js": "\n",
     "todo.js": "export function greet() {\n  // TODO: implement\n}\n",
@@ -246,10 +245,6 @@ STUBS = {
     "todo.md": "# Usage\n\nTODO\n",
     "todo.kt": "fun greet(): String {\n    TODO()\n}\n",
     "answer.js": "app.delete('/:id', (req, res) => {\n  res.status(501).send('TODO');\n});\n",
-    "submit.jsx": (
-        "export function Form() {\n  const handleSubmit = (event) => {\n    event.preventDefault();\n"
-        "    console.log('submit');\n  };\n  return <form onSubmit={handleSubmit} />;\n}\n"
-    ),
     "soon.jsx": "export const Orders = ({ user }) => <main className='x'><p>Coming soon</p></main>;\n",
     "default.ts": (
         "export class Disk implements Store {\n  read(k: string) {\n    return load(k);\n  }\n"
@@ -362,14 +357,6 @@ FINISHED = {
     "a marker": (
         "retry.py",
         "class Retry:\n    pass\n\n\ndef is_retry(value):\n    return isinstance(value, Retry)\n",
-    ),
-    "one of many alike": (
-        "schema.py",
-        "class Schema:\n"
-        "    def str_schema(self, field):\n        return {'type': 'string', 'maxLength': field.size}\n"
-        "    def list_schema(self, field):\n        return {'type': 'array', 'items': self.of(field.items)}\n"
-        "    def bool_schema(self, field):\n        return {'type': 'boolean'}\n"
-        "    def null_schema(self, field):\n        return {'type': 'null'}\n",
     ),
     "a factory": (
         "keys.go",

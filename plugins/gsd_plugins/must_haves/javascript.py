@@ -11,8 +11,6 @@ import attrs
 from .reader import Reader, Syntax, bound_names, callee
 from .source import Function, Reference, Source, overrides, word_set, words_of
 from .trees import (
-    comments_before,
-    comments_in,
     field,
     find,
     first_of,
@@ -30,20 +28,14 @@ _FUNCTIONS = _DECLARATIONS | word_set(
     "arrow_function function_expression generator_function method_definition"
 )
 _CLASSES = word_set("class_declaration abstract_class_declaration class")
-_FIELDS = word_set("public_field_definition field_definition")
 _SHOWS_A_REMARK = word_set("soon badge banner label notice placeholder tag teaser todo chip tooltip")
 _STATES = word_set("found forbidden unauthorized offline")
 """Words of components whose name is all that there is to say."""
 
 
 def _shown(node: Node) -> str:
-    """Return ``null`` for JSX that shows nothing, ``<>text</>`` if it shows only text, else nothing."""
-    if not node.type.startswith("jsx_"):
-        return ""
-    if _is_empty_markup(node):
-        return "null"
-    said = " ".join(text_of(inner).strip() for inner in find(node, "jsx_text"))
-    return "" if any(map(named, find(node, "jsx_expression"))) else f"<>{said}</>"
+    """Return ``null`` for JSX that shows nothing, else nothing."""
+    return "null" if _is_empty_markup(node) else ""
 
 
 _LOG = (
@@ -80,7 +72,6 @@ _SYNTAX = Syntax(
     nothing=re.compile(r"^(?:Promise<)?(?:void|undefined|never|unknown|any|asserts .*)>?$"),
     shown=_shown,
 )
-_CHANGES = re.compile(r"\.(?:post|put|patch|delete)$")
 _WRAPS = re.compile(
     r"(?:memo|forwardRef|cache|observer|[hH]andler|catchAsync|catchErrors|wrap\w*|with[A-Z]\w*|action|procedure)$"
 )
@@ -198,9 +189,6 @@ class _Exports:
         if node.type != "assignment_expression":
             return
         left, right = text_of(node, "left"), field(node, "right")
-        if re.match(r"(?:window|globalThis|self|global)\.", left):
-            self.names.add(left.partition(".")[2])
-            return
         match = _EXPORTS.match(left)
         if not match or right is None:
             return
@@ -252,7 +240,6 @@ def _functions(file: Reader) -> list[Function]:
         for b in find(n, "identifier", "type_identifier")
     }
     defaults = set(_defaults(file.nodes))
-    classes = {text_of(n, "name") for n in file.nodes if n.type in _CLASSES}
     found = [f for n in file.nodes if n.type in _FUNCTIONS and (f := _function(file, n, bases, defaults))]
     working = {_owner(f) for f in found if f.body == "code"}
     result: list[Function] = []
@@ -262,14 +249,10 @@ def _functions(file: Reader) -> list[Function]:
         if short == "constructor" or (function.body == "empty" and f"{short}.prototype." in file.text):
             continue
         if function.method:
-            peers = owner in working
-            # Members of an object without any real code are defaults, or a null object.
-            function = attrs.evolve(
-                function,
-                peers=peers,
-                inherits=function.inherits if owner in classes else not peers,
-                declared=function.declared or (owner in defaults and not peers),
-            )
+            # A class that does nothing at all and is a default is a null object.
+            is_null = owner in defaults and owner not in working
+            declared = function.declared or is_null
+            function = attrs.evolve(function, peers=owner in working, declared=declared)
         result.append(function)
     return result
 
@@ -298,26 +281,20 @@ def _function(file: Reader, node: Node, bases: set[str], defaults: set[str]) -> 
         )
     if any(n.type == "class_body" for n in outer):
         return None
-    if parent.type == "object" and not nested and (owner_name := _object_name(parent)):
-        found = _read(file, node, f"{owner_name}.{own}", holder)
-        # The resolvers of a schema, the actions of a store: deeper members are handlers.
-        deep = "." in owner_name
-        doc = f"{found.doc}\n{comments_before(statement)}"
-        return attrs.evolve(
-            found, method=True, component=False, nested=deep, doc=doc, callback=found.name in defaults
-        )
     if holder.type == "assignment_expression" and not nested:
         left = text_of(holder, "left")
         if member := re.search(r"(\w+)\.prototype\.(\w+)$", left):
             found = _read(file, node, f"{member[1]}.{member[2]}", statement)
-            return attrs.evolve(found, method=True, component=False, inherits=False)
+            return attrs.evolve(found, method=True, component=False)
         own = match[1] or own or "default" if (match := _EXPORTS.match(left)) else ""
     elif holder.type == "export_statement":
         own = own or "default"
     if own and not nested and parent.type != "object":
         found = _read(file, node, own, statement)
         return attrs.evolve(found, callback=own in defaults)
-    return _nested(file, node, own or "callback")
+    # One for what no other takes: ``app.use(…)``, ``route.all(…)``.
+    takes_the_rest = re.search(r"\.(?:all|use)$", callee(parent)) is not None
+    return attrs.evolve(_read(file, node, own or "callback", node), nested=True, callback=takes_the_rest)
 
 
 def _read(file: Reader, node: Node, name: str, at: Node) -> Function:
@@ -329,7 +306,8 @@ def _read(file: Reader, node: Node, name: str, at: Node) -> Function:
     component = (short[:1].isupper() and not short.isupper()) or name == "default"
     return attrs.evolve(
         found,
-        declared=text_of(node, "return_type").endswith("never") and found.uses_parameters,
+        declared=text_of(node, "return_type").endswith("never")
+        and set(found.unused) != set(found.parameters),
         component=component and found.body == "constant" and (found.value == "null" or "<" in found.value),
     )
 
@@ -348,21 +326,6 @@ def _holder(node: Node) -> Node:
     return holder
 
 
-def _object_name(node: Node) -> str:
-    """Return the name of an object in a variable or in the exports, with those of the objects around it."""
-    holder = node.parent
-    while holder and holder.type in ("as_expression", "satisfies_expression", "parenthesized_expression"):
-        holder = holder.parent
-    if holder is None:
-        return ""
-    if holder.type == "variable_declarator":
-        return text_of(holder, "name")
-    if holder.type == "assignment_expression":
-        return "exports" if _EXPORTS.match(text_of(holder, "left")) else ""
-    outer = _object_name(holder.parent) if holder.type == "pair" and holder.parent else ""
-    return f"{outer}.{text_of(holder, 'key')}" if outer else ""
-
-
 def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
     """Yield the functions and classes that stand in for a missing argument."""
     for node in nodes:
@@ -375,29 +338,6 @@ def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
                 yield text_of(value)
 
 
-def _nested(file: Reader, node: Node, name: str) -> Function | None:
-    """Return a function inside of another: a member of a returned object, a handler, a closure."""
-    parent = node.parent
-    if parent is None or parent.type in ("assignment_pattern", "binary_expression"):
-        return None
-    # The default of a context fails on purpose: a component is used outside of its provider.
-    if any("createContext" in callee(outer) for outer in lineage(parent)):
-        return None
-    found = _read(file, node, name, node)
-    # One for what no other takes: ``app.use(…)``, ``route.all(…)``.
-    takes_the_rest = re.search(r"\.(?:all|use)$", callee(parent.parent)) is not None
-    changes = found.answers and _changes(parent.parent)
-    return attrs.evolve(found, nested=True, callback=takes_the_rest, answers=changes)
-
-
-def _changes(call: Node | None) -> bool:
-    """Whether an inline handler is for a request that changes something: ``router.post("/orders", …)``."""
-    if call is None or not _CHANGES.search(callee(call)):
-        return False
-    path = text_of(first_of(field(call, "arguments")))
-    return re.search(r"(?i)health|ping|log-?out|hook|echo|csp|report|ready|telemetry", path) is None
-
-
 def _is_empty_markup(node: Node) -> bool:
     """Whether JSX shows nothing: no attributes, and no text but its own name or a remark."""
     if not node.type.startswith("jsx_"):
@@ -406,7 +346,7 @@ def _is_empty_markup(node: Node) -> bool:
     shown = " ".join(text_of(inner).strip() for inner in find(node, "jsx_text")).strip()
     if {"jsx_expression", "jsx_self_closing_element"} & set(kinds):
         return False
-    if not shown and re.search(r"\b(?:TODO|FIXME)\b", comments_in(node)):
+    if not shown and re.search(r"\b(?:TODO|FIXME)\b", text_of(node)):
         return True
     if not shown:
         return "jsx_attribute" not in kinds
@@ -417,8 +357,6 @@ def _is_empty_markup(node: Node) -> bool:
     ):
         # A component that is named after such a remark is there to show it.
         return kinds.count("jsx_element") <= 3 and not _SHOWS_A_REMARK & set(component)
-    if "jsx_attribute" in kinds:
-        return False
     # <div>Page</div> in Page: the scaffold of a generator. <p>Loading…</p> in Loading is all there is to say.
     scaffold = kinds.count("jsx_element") == 1 and bool(component) and words_of(shown) == component
     return scaffold and not _STATES & set(component) and not shown.endswith(("…", "..."))

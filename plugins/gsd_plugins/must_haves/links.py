@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 from pathlib import PurePosixPath
 
 from gsd_core import BadArtifact, Evidence, Gap, KeyLink
@@ -16,7 +15,6 @@ from .source import IN_DATA_FOLDER, LANGUAGES, Source, word_set
 
 # Generic file names: other files refer to the folder instead.
 GENERIC_NAMES = ("index", "__init__", "__main__", "mod", "main", "lib", "route", "page", "layout", "server")
-MAX_PARTS_OF_LINE = 20
 # Languages without a reader here, whose files refer to each other by name: a missing name is a missing link.
 REFER_BY_NAME = word_set(".astro .dart .c .h .cc .cpp .hpp .html .css .scss .lua .php .rb .ex .exs .sh .bash")
 KNOWN_SUFFIXES = word_set(
@@ -98,9 +96,10 @@ def _check_reference(
     if _BY_FOLDER.search(link.via) and (found := next((n for n in folders if _mention(n, code)), "")):
         return _evidence(link, f"names the folder {found!r}")
     same_language = source is not None and LANGUAGES.get(PurePosixPath(target).suffix) == source.language
-    if source is not None and (not same_language or _INDIRECT.search(link.via)):
+    is_indirect = _INDIRECT.search(link.via) is not None
+    if source is None or not same_language or is_indirect:
         # Another language, or no import by its nature: a name in the code or its strings has to do.
-        if name := named if _INDIRECT.search(link.via) else _mention(target, _without_prose(source)):
+        if name := named if source is None or is_indirect else _mention(target, _without_prose(source)):
             return _evidence(link, f"mentions {name!r}")
         if named:
             return _gap(link, f"{link.source} mentions {target} only in text")
@@ -108,13 +107,7 @@ def _check_reference(
             return None
         if _mention(target, text):
             return in_comment
-        return missing if same_language else None
-    if source is None:
-        if named:
-            return _evidence(link, f"mentions {named!r}")
-        if _mention(target, text):
-            return in_comment
-        return missing if PurePosixPath(path).suffix in REFER_BY_NAME else None
+        return missing if same_language or PurePosixPath(path).suffix in REFER_BY_NAME else None
     if (source.faulty and _mention(target, source.bare)) or IN_DATA_FOLDER.search(target):
         return None
     if _THROUGH.search(link.via) and refers_through(sources, path, target):
@@ -156,34 +149,12 @@ async def _check_pattern(
     for searched in (source.bare, _without_prose(source)):
         if await search(link.pattern, searched) is Found.YES:
             return matches
-    imports = re.search(r"\b(?:import|from|require|use|include|mod)\b", link.pattern)
-    if (
-        imports
-        and sources.exists(target)
-        and (refers(sources, path, target) or _file_reference(source, code, path, target))
-    ):
-        return _evidence(link, f"imports {target}")
     return _gap(link, f"{link.source} matches /{link.pattern}/ only in a string")
 
 
 def _joined(code: str) -> str:
-    """Return the code with each bracketed list, and each import, on one line, as before a formatter broke it.
-
-    The body of a function keeps its lines, also if the function is an argument.
-    """
-    found: list[str] = []
-    open_brackets: list[str] = []
-    for part in re.split(r"([()\[\]{}]|\n\s*)", code):
-        if part in ("(", "[", "{"):
-            line = "".join(found[-MAX_PARTS_OF_LINE:]).rpartition("\n")[2]
-            is_list = part != "{" or re.match(r"\s*(?:import|export|(?:pub )?use|const|from)\b[^=]*$", line)
-            open_brackets.append("(" if is_list else "{")
-        elif part in (")", "]", "}"):
-            open_brackets = open_brackets[:-1]
-        elif part.startswith("\n") and open_brackets[-1:] == ["("]:
-            part = " "
-        found.append(part)
-    return "".join(found)
+    """Return the code with each bracketed list on one line, as before a formatter broke it."""
+    return re.sub(r"(?<=[(\[{,])\s*\n\s*|,?\s*\n\s*(?=[)\]}])", " ", code)
 
 
 def _without_prose(source: Source) -> str:
@@ -197,11 +168,10 @@ def _without_prose(source: Source) -> str:
 
 
 def _file_reference(source: Source | None, code: str, path: str, target: str) -> str:
-    """Return the string that refers to *target* as a file, a module or a URL; empty if there is none."""
+    """Return the string that refers to *target* as a file or a module; empty if there is none."""
     if source is None:
         return ""
     name = posixpath.basename(target)
-    url = _url_of(target)
     for text in source.strings:
         bare = re.sub(r"[?#].*$", "", text).strip()
         if not bare or re.search(r"\s", bare):
@@ -209,27 +179,12 @@ def _file_reference(source: Source | None, code: str, path: str, target: str) ->
         last = bare.rstrip("/").rpartition("/")[2]
         is_meant = last == name and "." in name
         is_meant |= source.language == "python" and is_dotted_reference(bare, target)
-        is_meant |= bool(url) and (bare.endswith(url) or f"{url}/" in bare)
         if source.language != "javascript":
             relative = posixpath.normpath(posixpath.join(posixpath.dirname(path), bare))
-            is_meant |= bare.startswith(".") and relative == re.sub(r"\.\w+$", "", target)
             is_meant |= "*" in bare and PurePosixPath(target).match(relative)
         if is_meant:
             return text
     return ""
-
-
-def _url_of(target: str) -> str:
-    """Return the URL of a file-based route: ``src/app/api/chat/route.ts`` serves ``/api/chat``."""
-    match = re.search(
-        r"(?:^|/)(app|pages|routes)/((?:.*/)?)(?:route|page|\+server|\+page|index|([\w.-]+))\.\w+$", target
-    )
-    # Routes of Express and the like are in a folder of that name, too; only file-based ones have a URL.
-    if not match or (match[1] == "routes" and "+" not in target and not target.endswith("x")):
-        return ""
-    parts = [p for p in (match[2] + (match[3] or "")).strip("/").split("/") if p and not p.startswith("(")]
-    fixed = [*takewhile(lambda part: not part.startswith(("[", "$", ":")), parts)]
-    return "/" + "/".join(fixed) if fixed else ""
 
 
 def without_comments(path: str, text: str) -> str:

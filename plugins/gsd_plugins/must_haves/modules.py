@@ -154,8 +154,6 @@ def _aliased(options: dict[str, Any], folder: str, module: str) -> list[str]:
 
 def _javascript(sources: Sources, path: str, reference: Reference, target: str, depth: int) -> bool:
     candidates = javascript_candidates(sources, path, reference.module)
-    if "*" in reference.module:  # import.meta.glob
-        return any(PurePosixPath(target).match(candidate) for candidate in candidates)
     reached: list[str] = []
     for candidate in candidates:
         if candidate == target or _same_module(candidate, target):
@@ -215,9 +213,6 @@ def _suffix_matches(module: str, target: str) -> bool:
     stem = re.sub(r"(?:\.d)?\.\w+$", "", target)
     stems = [stem, posixpath.dirname(stem)] if posixpath.basename(stem) == "index" else [stem]
     if re.match(r"[@~#$]", module):
-        named = parts[0][1:]  # $lib → lib, #utils → utils
-        if len(parts) == 1:
-            return any(named and s.split("/")[-1] == named for s in stems)
         return any(f"/{s}".endswith("/" + "/".join(parts[1:])) for s in stems)
     return len(parts) > 1 and any(f"/{s}".endswith("/" + "/".join(parts)) for s in stems)
 

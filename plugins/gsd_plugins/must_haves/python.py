@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .reader import Reader, Syntax, bound_names, callee
-from .source import REFUSAL_STATUS, Function, Reference, Source, overrides, word_set, words_of
-from .trees import field, find, first_of, line_of, lineage, named, statements_of, text_of
+from .reader import Reader, Syntax, bound_names
+from .source import Function, Reference, Source, overrides, word_set, words_of
+from .trees import field, first_of, lineage, named, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -58,8 +58,6 @@ _DATA_BASES = re.compile(
 )
 """Bases that give fields a meaning: methods that take arguments are a class's own, not overrides."""
 _LISTENS = word_set("hook hooks listener observer callback callbacks visitor events plugin extension")
-_ANSWERS = re.compile(r"\.(?:post|put|patch|delete|route|api_route)$")
-_PLATFORM = re.compile(r"\bplatform\b|\bos\.name\b|version_info|TYPE_CHECKING")
 _NOTHING = re.compile(r"pass|\.\.\.|(?s:[rRbBuU]*[\"'].*[\"'])|return(?: None)?|from __future__ import.*")
 
 
@@ -72,7 +70,7 @@ def read(text: str, *, typed: bool = False) -> Source | None:
     prose = [n for n in file.nodes if n.type == "expression_statement" and _is_string(first_of(n))]
     bound = frozenset(_bound_names(file.nodes))
     listed, is_computed = _listed(file) if "__all__" in text else (None, False)
-    functions = [*_functions(file), *_empty_classes(file)]
+    functions = list(_functions(file))
     bases = {text_of(n, "name"): _base_names(n) for n in file.nodes if n.type == "class_definition"}
     return Source(
         language="python",
@@ -122,10 +120,6 @@ def _bound_names(nodes: Sequence[Node]) -> Iterator[str]:
                 names += ["*" for child in node.children if child.type == "wildcard_import"]
             case "global_statement":
                 yield from map(text_of, named(node))
-            case "attribute":  # what methods set
-                owner = _scope(node, inside=True)
-                if owner and node.parent and field(node.parent, "left") == node:
-                    yield f"{owner}{text_of(node, 'attribute')}"
             case _:
                 pass
         scope = _scope(node) if names else None
@@ -133,13 +127,13 @@ def _bound_names(nodes: Sequence[Node]) -> Iterator[str]:
             yield from (scope + name for name in names)
 
 
-def _scope(node: Node, *, inside: bool = False) -> str | None:
-    """Return the classes around a node, as a prefix; ``None`` in a function, unless *inside* is true."""
+def _scope(node: Node) -> str | None:
+    """Return the classes around a node, as a prefix; ``None`` in a function."""
     scope = ""
     for outer in lineage(node):
         if outer == node:
             continue
-        if outer.type == "function_definition" and not inside:
+        if outer.type == "function_definition":
             return None
         if outer.type == "class_definition":
             scope = f"{text_of(outer, 'name')}.{scope}"
@@ -167,72 +161,57 @@ def _references(file: Reader) -> Iterator[Reference]:
                 module=text_of(node, "module_name"),
                 names=tuple(text_of(n, "name") or text_of(n) for n in names),
             )
-        elif node.type == "call" and callee(node).endswith(("import_module", "__import__")):
-            yield Reference(module=file.string(first_of(field(node, "arguments"))))
 
 
 # Functions
 
 
 def _functions(file: Reader) -> Iterator[Function]:
-    used_as_base = {name for n in file.nodes if n.type == "class_definition" for name in _base_names(n)}
-    defaults = set(_defaults(file.nodes))
+    classes = {text_of(n, "name"): n for n in file.nodes if n.type == "class_definition"}
+    methods: list[Function] = []
     for node in file.nodes:
-        if node.type != "function_definition":
-            continue
-        at = node.parent if node.parent and node.parent.type == "decorated_definition" else node
-        decorators = [text_of(first_of(d)).partition("(")[0] for d in named(at) if d.type == "decorator"]
-        outer = [n for n in lineage(at) if n != node and n != at]
-        statements = [n for n in outer if n.type in ("if_statement", "try_statement", "with_statement")]
-        if any("__main__" in text_of(n, "condition") for n in statements):
-            continue  # a demonstration
-        around = next((n for n in outer if n.type in ("class_definition", "function_definition")), None)
-        nested = around is not None and around.type == "function_definition"
-        owner = text_of(around, "name") if around and not nested else ""
-        if owner and any(n.type == "function_definition" for n in outer):
-            continue  # a class in a function
-        names = [name for child in named(field(node, "parameters")) for name in bound_names(child)]
-        if owner and "staticmethod" not in decorators:
-            names = names[1:]
-        short = text_of(node, "name")
-        found = file.function(
-            node, f"{owner}.{short}" if owner else short, at, names, doc=_documentation(file, node)
-        )
-        handles = any(map(_ANSWERS.search, decorators)) or bool({"request", "req"} & set(names))
-        found = attrs.evolve(
-            found,
-            answers=handles
-            and found.body == "constant"
-            and re.search(r"[({]", found.value) is not None
-            and not REFUSAL_STATUS.search(found.value),
-            declared=any(map(_DECLARING.search, decorators)),
-            method=bool(owner),
-            callback=short in defaults or (bool(names) and set(names) == {"_"}),
-            nested=nested and not decorators,
-            conditional=bool(statements),
-            fallback=bool(statements) and not owner and _is_fallback(statements[0], node),
-        )
-        yield _method(file, around, found, used_as_base, defaults) if owner and around else found
+        if node.type == "function_definition" and (found := _function(file, node)):
+            if found.method:
+                methods.append(found)
+            else:
+                yield found
+    used_as_base = {base for node in classes.values() for base in _base_names(node)}
+    for name, node in classes.items():
+        own = [f for f in methods if f.name.startswith(f"{name}.")]
+        yield from _methods(node, own, name in used_as_base)
 
 
-def _is_fallback(statement: Node, node: Node) -> bool:
-    first = field(statement, "body") or field(statement, "consequence")
-    inside = first is not None and first.start_byte <= node.start_byte < first.end_byte
-    return not inside or _PLATFORM.search(text_of(statement, "condition")) is not None
+def _function(file: Reader, node: Node) -> Function | None:
+    at = node.parent if node.parent and node.parent.type == "decorated_definition" else node
+    decorators = [text_of(first_of(d)).partition("(")[0] for d in named(at) if d.type == "decorator"]
+    outer = [n for n in lineage(at) if n not in (node, at)]
+    statements = [n for n in outer if n.type in ("if_statement", "try_statement")]
+    scopes = [n for n in outer if n.type in ("class_definition", "function_definition")]
+    owner = text_of(scopes[0], "name") if scopes and scopes[0].type == "class_definition" else ""
+    # Not demonstrations, nor classes in functions.
+    if any("__main__" in text_of(n, "condition") for n in statements):
+        return None
+    if owner and any(n.type == "function_definition" for n in scopes):
+        return None
+    names = [name for child in named(field(node, "parameters")) for name in bound_names(child)]
+    if owner and "staticmethod" not in decorators:
+        names = names[1:]
+    short = text_of(node, "name")
+    doc = _documentation(file, node)
+    found = file.function(node, f"{owner}.{short}" if owner else short, at, names, doc=doc)
+    return attrs.evolve(
+        found,
+        # What exists only on some platforms, or if something cannot be imported, may do nothing.
+        declared=bool(statements) or any(map(_DECLARING.search, decorators)),
+        method=bool(owner),
+        callback=bool(names) and set(names) == {"_"},
+        nested=bool(scopes) and not owner and not decorators,
+    )
 
 
 def _documentation(file: Reader, node: Node) -> str:
     first = first_of(field(node, "body"))
     return file.string(first_of(first)) if first and first.type == "expression_statement" else ""
-
-
-def _defaults(nodes: Sequence[Node]) -> Iterator[str]:
-    """Yield the functions and classes that stand in for a missing argument."""
-    for node in nodes:
-        if node.type in ("default_parameter", "typed_default_parameter"):
-            yield from (text_of(n) for n in find(field(node, "value"), "identifier"))
-        elif node.type == "boolean_operator" and text_of(node, "operator") == "or":
-            yield text_of(node, "right").partition("(")[0]
 
 
 def _base_names(node: Node) -> set[str]:
@@ -241,74 +220,22 @@ def _base_names(node: Node) -> set[str]:
     return {text_of(base).split("[")[0].rpartition(".")[2] for base in bases}
 
 
-def _is_abstract(node: Node, used_as_base: set[str], has_code: bool) -> bool:
-    names, name = _base_names(node), text_of(node, "name")
-    return (
-        bool(names & {"ABC", "Protocol"})
-        or "ABCMeta" in text_of(node, "superclasses")
-        or (name in used_as_base and not (has_code and names - {"object", "Generic"}))
+def _methods(node: Node, methods: Sequence[Function], used_as_base: bool) -> Iterator[Function]:
+    """Yield the methods of a class with what it says about them."""
+    name, bases = text_of(node, "name"), _base_names(node) - {"object", "Generic"}
+    working = [f.name.rpartition(".")[2] for f in methods if f.body == "code"]
+    prescribing = {n for n in bases if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)}
+    abstract = (
+        (used_as_base and not (working and bases))
+        or bool(bases & {"ABC", "Protocol"})
         or _BASE_NAMES.search(name) is not None
+        # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
+        or (all(f.body == "empty" for f in methods) and bool(_LISTENS & set(words_of(name))))
     )
-
-
-def _method(
-    file: Reader, node: Node, found: Function, used_as_base: set[str], defaults: set[str]
-) -> Function:
-    """Return *found* with what its class says about it."""
-    kinds = {
-        text_of(inner, "name"): file.body(inner, ()).kind
-        for member in statements_of(field(node, "body"))
-        for inner in [field(member, "definition") or member]
-        if inner.type == "function_definition"
-    }
-    bases = {
-        n
-        for n in _base_names(node) - {"object"}
-        if not _DATA_BASES.search(n) or re.match(r"Q[A-Z]|Abstract", n)
-    }
-    name = text_of(node, "name")
-    idle = bool(kinds) and set(kinds.values()) == {"empty"}
-    # A class of hooks that all do nothing is there to be overridden, or to be passed when nobody listens.
-    listens = idle and (name in defaults or bool(_LISTENS & set(words_of(name))))
-    short = found.name.rpartition(".")[2]
-    return attrs.evolve(
-        found,
-        declared=found.declared
-        or listens
-        or (found.body == "unfinished" and bool(bases) and short.startswith("__"))
-        or _is_abstract(node, used_as_base, "code" in kinds.values()),
-        inherits=bool(bases),
-        peers=any(kind == "code" and key != "__init__" for key, kind in kinds.items()),
-    )
-
-
-def _empty_classes(file: Reader) -> Iterator[Function]:
-    """Yield the classes without content that nothing in the module explains or uses, as functions."""
-    used = {
-        text_of(n) for n in file.nodes if n.type == "identifier" and n.parent and field(n.parent, "name") != n
-    }
-    used_as_base = {name for n in file.nodes if n.type == "class_definition" for name in _base_names(n)}
-    for node in file.nodes:
-        name = text_of(node, "name")
-        if (
-            node.type != "class_definition"
-            or field(node, "superclasses")
-            or name in used
-            or name.startswith("_")
-        ):
-            continue
-        if node.parent and node.parent.type == "decorated_definition":
-            continue
-        content = statements_of(field(node, "body"))
-        if _documentation(file, node) or not all(map(_does_nothing, content)):
-            continue
-        if not _is_abstract(node, used_as_base, False):
-            conditional = any(n.type in ("if_statement", "try_statement") for n in lineage(node))
-            yield Function(
-                name=name,
-                line=line_of(node),
-                body="empty",
-                parameters=("…",),
-                returns=True,
-                conditional=conditional,
-            )
+    for method in methods:
+        yield attrs.evolve(
+            method,
+            declared=method.declared or abstract,
+            inherits=bool(prescribing),
+            peers=any(short != "__init__" for short in working),
+        )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .source import NEUTRAL, REFUSAL_STATUS, UNFINISHED, UNFINISHED_STATUS, BodyKind, Function
+from .source import NEUTRAL, UNFINISHED, UNFINISHED_STATUS, BodyKind, Function
 from .trees import (
     Grammar,
     arguments_of,
@@ -85,15 +85,6 @@ class Syntax:
 
 
 @attrs.frozen(kw_only=True)
-class Body:
-    """What a function's body is, the value or statement that shows it, and the nodes that may use names."""
-
-    kind: BodyKind
-    value: str = ""
-    nodes: tuple[Node, ...] = ()
-
-
-@attrs.frozen(kw_only=True)
 class Reader:
     """One parsed file."""
 
@@ -159,60 +150,47 @@ class Reader:
 
         *names* are those of its parameters, *results* of variables that it returns.
         """
-        found = self.body(node, names, results)
-        used = set(self._names(*found.nodes))
+        kind, value = self.body(node, names, results)
         block = field(node, "body") or node
         mentioned = set(self._names(block))
         values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
-        calls = [callee(inner) for inner in walk(block) if inner.type in self.syntax.calls]
-        printing = [called for called in calls if self.syntax.prints.fullmatch(called)]
         first, last = node.start_point[0], node.end_point[0]
         remarks = [text_of(c) for c in self.comments if first <= c.start_point[0] <= last]
-        answer = found.kind == "constant" and self.syntax.answers.match(found.value) is not None
         result = text_of(node, self.syntax.returns).lstrip(": ")
         return Function(
             name=name,
             line=line_of(node),
             span=_span(block),
-            body=found.kind,
-            value=found.value,
+            body=kind,
+            value=value,
             parameters=values,
             unused=tuple(n for n in values if n not in mentioned and not _ALL_PARAMETERS & mentioned),
             ignored=tuple(n for n in names if n.startswith("_") and n.lstrip("_") not in NEUTRAL),
-            uses_parameters=bool(used & set(names)) and not answer,
-            announces=bool(printing),
-            idle=len(printing) + calls.count("len") == len(calls),
             length=last - first + 1,
-            answers=answer and not REFUSAL_STATUS.search(found.value),
             returns=bool(result) and not self.syntax.nothing.search(result),
             comment="\n".join(remarks),
             doc="\n".join(filter(None, (comments_before(at), doc))),
         )
 
-    def _names(self, *nodes: Node) -> Iterator[str]:
-        """Yield the names that nodes refer to, but not those that are only dropped (``void x``)."""
-        for node in nodes:
-            for inner in walk(node):
-                if inner.type not in ("identifier", "shorthand_property_identifier"):
-                    continue
-                parent = inner.parent
-                if parent and parent.type == "attribute" and field(parent, "attribute") == inner:
-                    continue
-                if parent and parent.type == "keyword_argument" and field(parent, "name") == inner:
-                    continue
-                if not any(
-                    self.syntax.idle.fullmatch(text_of(outer)) for outer in (parent, parent and parent.parent)
-                ):
-                    yield text_of(inner)
+    def _names(self, block: Node) -> Iterator[str]:
+        """Yield the names that a body refers to, but not those that are only dropped (``void x``)."""
+        for node in walk(block):
+            parent = node.parent
+            if parent is None or node.type not in ("identifier", "shorthand_property_identifier"):
+                continue
+            # The name of an attribute, or of an argument.
+            if field(parent, "attribute") == node or field(parent, "name") == node:
+                continue
+            if not any(self.syntax.idle.fullmatch(text_of(outer)) for outer in (parent, parent.parent)):
+                yield text_of(node)
 
-    def body(self, function: Node, names: Sequence[str], results: Iterable[str] = ()) -> Body:
-        """Classify a function's body."""
+    def body(self, function: Node, names: Sequence[str], results: Iterable[str] = ()) -> tuple[BodyKind, str]:
+        """Return what a function's body is, and the value or statement that shows it."""
         block = field(function, "body")
         if block is None:
-            return Body(kind="code")
+            return "code", ""
         if "block" not in block.type:  # an arrow function's only expression
-            return self._returned([block], text_of(block), names, {}, (block,))
-        whole = (block,)
+            return self._returned([block], text_of(block), names, {})
         rest: list[Node] = []
         constants = {name: name for name in results}
         printed = unfinished = ""
@@ -224,9 +202,7 @@ class Reader:
             answers = self.syntax.answers.fullmatch(called)
             if self.syntax.fails.match(text) and says_unfinished(text) and not answers:
                 # After branches that return something, it refuses what none of them handles.
-                if any(map(self._computes, rest)):
-                    return Body(kind="code", nodes=whole)
-                return Body(kind="unfinished", value=text, nodes=whole)
+                return ("code", "") if any(map(self._computes, rest)) else ("unfinished", text)
             if (prints or answers) and UNFINISHED.search(_message(text)):
                 unfinished = text
             if answers and UNFINISHED_STATUS.search(text):
@@ -239,61 +215,60 @@ class Reader:
                 constants |= declared
             elif not self.syntax.idle.fullmatch(text):
                 rest.append(statement)
-        answered = list(map(self._is_answer, rest))
-        is_return = [statement.type == "return_statement" for statement in rest]
-        if unfinished and all(map(max, is_return, answered)):
-            return Body(kind="unfinished", value=unfinished, nodes=whole)
-        if any(answered) and all(done or not named(s) for done, s in zip(answered, rest, strict=True)):
-            value = "; ".join(map(_returned_text, rest))
-            return Body(kind="constant", value=value, nodes=whole)
-        idle = Body(kind="print" if printed else "empty", value=printed, nodes=whole)
-        if not rest:
-            return Body(kind="code", nodes=whole) if (constants or waited) and not printed else idle
+        if unfinished and all(s.type == "return_statement" or self._is_answer(s) for s in rest):
+            return "unfinished", unfinished
+        if not rest and (constants or waited) and not printed:
+            return "code", ""
+        if not rest or (printed and _returned_text(rest[0]) in ("", "nil")):
+            return ("print", printed) if printed else ("empty", "")
+        kind, value = self._result(rest, names, constants)
+        # A message with a parameter is what such a function is for; its result only says that it went well.
+        says = kind == "constant" and set(re.findall(r"\w+", printed)) & set(names)
+        return ("print", printed) if says else (kind, value)
+
+    def _result(
+        self, rest: Sequence[Node], names: Sequence[str], constants: Mapping[str, str]
+    ) -> tuple[BodyKind, str]:
+        """Classify a body by the statements that neither print nor set *constants*."""
+        if any(map(self._is_answer, rest)) and all(self._is_answer(s) or not named(s) for s in rest):
+            return "constant", "; ".join(map(_returned_text, rest))
+        [first, *others] = rest
         branches = returned_values(rest)
-        if len({text_of(statement) for statement in branches}) == 1 and not all(is_return):
-            values = _values(branches[0])
-            if values and all(map(self.is_constant, values)):
-                return Body(kind="constant", value=_returned_text(branches[0]))
-        if len(rest) > 1:
-            return Body(kind="code", nodes=whole)
-        if not all(is_return):
-            call = call_of(rest[0])
+        if (others or not branches) and len({text_of(statement) for statement in branches}) != 1:
+            call = call_of(first)
             # toast("Not implemented yet")
-            only_says = call and all(map(self.is_constant, arguments_of(call)))
-            if only_says and UNFINISHED.search(_message(text_of(call))):
-                return Body(kind="unfinished", value=text_of(call), nodes=whole)
-            return Body(kind="code", nodes=whole)
-        text = _returned_text(rest[0])
-        if not text or (printed and text == "nil"):
-            return idle
-        return self._returned(_values(rest[0]), text, names, constants, whole)
+            says = call and not others and all(map(self.is_constant, arguments_of(call)))
+            if says and UNFINISHED.search(_message(text_of(call))):
+                return "unfinished", text_of(call)
+            return "code", ""
+        if first.type != "return_statement" and len({text_of(statement) for statement in branches}) != 1:
+            return "code", ""
+        values, text = _values(branches[0]), _returned_text(branches[0])
+        return self._returned(values, text, names, constants) if text else ("empty", "")
 
     def _returned(
-        self,
-        values: Sequence[Node],
-        text: str,
-        names: Sequence[str],
-        constants: Mapping[str, str],
-        whole: tuple[Node, ...],
-    ) -> Body:
+        self, values: Sequence[Node], text: str, names: Sequence[str], constants: Mapping[str, str]
+    ) -> tuple[BodyKind, str]:
         """Classify a body that only returns *values*; *constants* are variables and their values."""
         if self.syntax.rejects.search(text) and (
             UNFINISHED.search(_message(text)) or UNFINISHED_STATUS.search(text)
         ):
-            return Body(kind="unfinished", value=text, nodes=whole)
+            return "unfinished", text
         if len(values) == 1:
             [value] = values
             while value.type in _AROUND and (inner := first_of(value)):
                 value = inner
             if text_of(value) in names and text_of(value) not in constants:
-                return Body(kind="identity", value=text, nodes=whole)
+                return "identity", text
             if shown := self.syntax.shown(value):
-                return Body(kind="constant", value=shown, nodes=whole)
+                return "constant", shown
             if self.syntax.prints.fullmatch(callee(value)):
-                return Body(kind="print", value=text, nodes=whole)
+                return "print", text
+        if any(set(self._names(value)) & set(names) for value in values):
+            return "code", ""
         if all(self.is_constant(v) or text_of(v) in constants or self._answers(v) for v in values):
-            return Body(kind="constant", value=constants.get(text, text), nodes=whole)
-        return Body(kind="code", nodes=whole)
+            return "constant", constants.get(text, text)
+        return "code", ""
 
     def _statements(self, block: Node) -> Iterator[Node]:
         """Yield a block's statements; of a ``try`` or a loop around messages, only what is inside."""

@@ -38,17 +38,6 @@ INVENTED = re.compile(
 )
 """A remark that says even of a short body with code that its result is invented."""
 
-INSTEAD = re.compile(
-    r"\b(?:TODO|FIXME|TBD)\b(?:\([^)\n]*\))?\W*(?i:(?:actually |really |properly )?"
-    r"(?:implement|apply|add|call|use|persist|save|store|send|validate|check|handle|compute|calculate|wire"
-    r"|connect|fetch|load|replace|integrate"
-    r"|delete|remove|update|write|return|parse|hook|finish|complete|publish|filter|merge|process|convert|render"
-    r"|query|look up|read|set)\b)"
-    r"|(?i:\bplaceholder\b|\bnot (?:yet )?implemented\b|\bin a real\b|\breal (?:implementation|logic)\b"
-    r"|\bimplement(?:ation)? (?:this|later|goes here)\b)"
-)
-"""A remark that, beside a parameter that nothing uses, says that what uses it is missing."""
-
 MISSING_EFFECT = re.compile(
     r"\b(?:TODO|FIXME)\b(?:\([^)\n]*\))?\W*(?i:(?:actually|really) \w+"
     r"|(?:persist|save|send|charge|publish|insert|notify|e?mail|enqueue|dispatch|upload|call|invoke)\b"

@@ -56,9 +56,8 @@ class Function:
     *comment* is text in the body, *doc* the text before or at its top. *declared*: it is meant to have no
     body (abstract, overload, protocol). *inherits*: a base class or interface may prescribe it.
     *callback*: it is the default value of a parameter. *peers*: other methods of its type have real code.
-    *nested*: it is inside of another function, where being empty is normal; only a remark shows that it is
-    unfinished. *conditional*: it exists only on some platforms or in some builds; *fallback*: where nothing
-    better exists (``except ImportError``).
+    *nested*: it is inside of another function or an object, where being empty is normal; only a remark shows
+    that it is unfinished.
     """
 
     name: str
@@ -69,17 +68,10 @@ class Function:
     value: str = ""
     parameters: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    uses_parameters: bool = False
-    announces: bool = False
-    """Whether it prints or logs something."""
-    idle: bool = False
-    """Whether it calls nothing else."""
     length: int = 0
     """The number of its lines."""
     unused: tuple[str, ...] = ()
     """Those of *parameters* that occur nowhere in the body."""
-    answers: bool = False
-    """Whether it gets a request, and its body is only an answer made of literals, and not a refusal."""
     returns: bool = False
     """Whether it is declared to return a value."""
     comment: str = ""
@@ -91,8 +83,6 @@ class Function:
     component: bool = False
     peers: bool = False
     nested: bool = False
-    conditional: bool = False
-    fallback: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -232,10 +222,6 @@ UNFINISHED_STATUS = re.compile(
     r"|\bNotImplementedException\b"
 )
 """How protocols say it: HTTP's status 501, and the code of gRPC."""
-REFUSAL_STATUS = re.compile(
-    r"\b[45]\d\d\b|(?i:not[_ ]?found|method[_ ]?not|bad[_ ]?request|unauthori|forbidden|conflict|gone"
-    r"|redirect|unprocessable|too[_ ]?many|unavailable|internal|error)"
-)
 BY_SUBCLASS = re.compile(
     r"\bsub-?class|\boverrid|\babstract\b|\bderived\b|\bimplementers?\b|\bchild class"
     r"|\bmust (?:be )?implement"

@@ -112,20 +112,3 @@ def comments_before(node: Node) -> str:
         line = previous.start_point[0]
         previous = previous.prev_sibling
     return "\n".join(reversed(found))
-
-
-def comments_in(node: Node | None) -> str:
-    """Return the comments inside of a node, and the one that follows it on its last line."""
-    if node is None:
-        return ""
-    found = [text_of(inner) for inner in walk(node) if "comment" in inner.type]
-    after: Node | None = node
-    for _ in range(4):  # a declaration's end is the end of its body, too
-        following = after.next_sibling if after else None
-        while following and not following.is_named:
-            following = following.next_sibling
-        if following and "comment" in following.type and following.start_point[0] == node.end_point[0]:
-            found.append(text_of(following))
-            break
-        after = after.parent if after else None
-    return "\n".join(found)

@@ -1,4 +1,4 @@
-"""Functions that other files implement: for other platforms, features or builds, or in subclasses.
+"""Functions that other files implement: in Go for other platforms or builds, elsewhere in subclasses.
 
 ``lock_other.go`` does nothing on purpose if ``lock_unix.go`` does the work.
 What makes a function a variant is a twin with real code, and a condition that chooses.
@@ -17,16 +17,13 @@ import attrs
 from .modules import Sources, project_files
 from .source import Source
 
-MAX_SIBLINGS = 1000
+MAX_FILES = 1000
+"""How many files are searched for a variant."""
 
 _GO_CONDITION = re.compile(r"^//(?:go:build|\s*\+build)\s+(?!ignore\b)", re.MULTILINE)
 _GO_SUFFIX = re.compile(
     r"_(?:aix|android|darwin|dragonfly|freebsd|illumos|ios|js|linux|netbsd|openbsd|plan9|solaris|wasip1|windows"
     r"|386|amd64|arm|arm64|loong64|mips\w*|ppc64\w*|riscv64|s390x|wasm)(?:_test)?\.go$"
-)
-_FOR_THE_REST = re.compile(
-    r"_(?:stubs?|other|others|noasm|nocgo|unsupported|fallback|unimplemented"
-    r"|386|amd64|arm|arm64|loong64|mips\w*|ppc64\w*|riscv64|s390x)\.go$"
 )
 
 
@@ -36,31 +33,15 @@ def without_variants(sources: Sources, path: str, source: Source) -> Source:
     suspects = {f.name for f in source.functions if f.body != "code"}
     if not suspects:
         return source
-    # Defined again in the same file, under another condition, with code.
-    names = [f.name for f in source.functions]
-    working = [f for f in source.functions if f.body in ("code", "print")]
-    twins = {f.name for f in working if f.conditional and names.count(f.name) > 1}
-    real = twins | {
+    real = {
         function.name
         for file in _variant_files(sources, path)
-        if any(name.rpartition(".")[2] in (sources.text(file) or "") for name in suspects)
-        and (other := sources.source(file))
+        if (other := sources.source(file))
         for function in other.functions
-        if function.body in ("code", "print") or (function.body == "empty" and source.language == "go")
+        if function.body in ("code", "print", "empty")
     }
-    # `class Client: pass` under `except ImportError` stands in for what could not be imported.
-    real |= {f.name for f in source.functions if f.conditional and f.name[:1].isupper() and "." not in f.name}
-    for_the_rest = source.language == "go" and _FOR_THE_REST.search(path) is not None
-    kept = [
-        f
-        for f in source.functions
-        # A variant that fails is complete only if the file itself shows the one that works.
-        if not (
-            f.name in twins or for_the_rest
-            if f.body == "unfinished"
-            else f.body != "code" and (f.fallback or f.name in real)
-        )
-    ]
+    # A variant that fails is not complete, whatever the others do.
+    kept = [f for f in source.functions if f.body in ("code", "unfinished") or f.name not in real]
     return attrs.evolve(source, functions=tuple(kept))
 
 
@@ -86,33 +67,20 @@ def _without_overridden(sources: Sources, path: str, source: Source) -> Source:
 def _related(sources: Sources, path: str) -> Iterator[str]:
     """Yield the other files of the package that contains a file's folder."""
     package, suffix = posixpath.dirname(posixpath.dirname(path)), PurePosixPath(path).suffix
-    if not package:  # directly in the project: only files beside it
-        yield from _siblings(sources, path)
-    else:
-        for file in islice(project_files(sources.tree, suffix, package), MAX_SIBLINGS):
-            if file != path:
-                yield file
-
-
-def _siblings(sources: Sources, path: str) -> list[str]:
-    folder, pure = posixpath.dirname(path), PurePosixPath(path)
-    found = sorted((sources.tree.root / folder).glob(f"*{pure.suffix}"))[:MAX_SIBLINGS]
-    return [
-        file.relative_to(sources.tree.root).as_posix()
-        for file in found
-        if file.name != pure.name and file.is_file() and not file.is_symlink()
-    ]
+    for file in islice(project_files(sources.tree, suffix, package), MAX_FILES):
+        if file != path:
+            yield file
 
 
 def _variant_files(sources: Sources, path: str) -> Iterator[str]:
-    pure, siblings = PurePosixPath(path), _siblings(sources, path)
-    text = sources.text(path) or ""
-    if pure.suffix == ".go" and (_GO_CONDITION.search(text) or _GO_SUFFIX.search(path)):
-        for file in siblings:
-            if _GO_CONDITION.search(sources.text(file) or "") or _GO_SUFFIX.search(file):
+    """Yield the other files of a Go package that are built under a condition, if this one is."""
+
+    def is_conditional(file: str) -> bool:
+        text = sources.text(file) or ""
+        return file.endswith(".go") and bool(_GO_CONDITION.search(text) or _GO_SUFFIX.search(file))
+
+    if is_conditional(path):
+        folder = posixpath.dirname(path)
+        for file in islice(project_files(sources.tree, ".go", folder), MAX_FILES):
+            if file != path and posixpath.dirname(file) == folder and is_conditional(file):
                 yield file
-    elif re.search(
-        r"\.(?:web|native|ios|android|browser|node|server|client|edge|worker)\.[cm]?[jt]sx?$", path
-    ):
-        stem = pure.name.split(".")[0]
-        yield from (file for file in siblings if PurePosixPath(file).name.split(".")[0] == stem)
