@@ -200,6 +200,12 @@ def changed_lines(git: Command, base: str, commit: str, path: str) -> frozenset[
     return frozenset(line for first, count in starts for line in range(first, first + count))
 
 
+def removes_lines(git: Command, base: str, commit: str, path: str) -> bool:
+    """Return whether *commit* lacks lines of a file that *base* has."""
+    out = git("diff-tree", "-r", "--numstat", "--no-renames", "--relative", base, commit, "--", path)
+    return out.partition("\t")[2].partition("\t")[0] not in ("", "0", "-")
+
+
 @attrs.frozen(kw_only=True)
 class Content:
     """What a commit did: when it was made, in UTC, and the paths that it changed, below the project's root.

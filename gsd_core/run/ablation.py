@@ -26,7 +26,7 @@ import attrs
 from gsd_core.files import read_below, remove_below, start_as_text, write_below
 from gsd_core.git import Git
 from gsd_core.git.command import Command
-from gsd_core.git.history import before, changed_lines, paths_of
+from gsd_core.git.history import before, changed_lines, paths_of, removes_lines
 from gsd_core.hookspecs import gsd_find_mutants
 from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.counts import some_of
@@ -118,7 +118,7 @@ class _Measurement:
     left_out: set[str] = attrs.field(factory=set[str])
     unnoticed: list[Unnoticed] = attrs.field(factory=list[Unnoticed])
     gaps: list[Gap] = attrs.field(factory=list[Gap])
-    idle: list[str] = attrs.field(factory=list[str])
+    about_tests: list[str] = attrs.field(factory=list[str])
 
     @property
     def now(self) -> float:
@@ -132,7 +132,10 @@ class _Measurement:
 
     def seen(self) -> Iterator[str]:
         """Yield what people should know: tests and faults that prove nothing, and what was not measured."""
-        yield from self.idle
+        for (plan, command), result in self.results.items():
+            if result.passes_without and not result.passed_before:
+                yield f"the check `{command}` of plan {plan} passes without its work too"
+        yield from self.about_tests
         for one in self.unnoticed:
             if one.promised:
                 yield str(one)
@@ -164,13 +167,17 @@ class _Measurement:
                 else:
                     self.left_out.add(plan)
             await self._hollow_out(plan, results)
-            added = await self.git.call(_added_tests, self.git.command, clean, commits)
+            added, changed = await self.git.call(_tests_of, self.git.command, clean, commits)
+        if changed:
+            self.about_tests.append(
+                f"plan {plan} changes or deletes tests that were there before: {some_of(changed)}"
+            )
         # A case has the name in the code, at the end of its own.
         cases = [case for one in self._results_of(plan) for case in one.cases if case.outcome == "passed"]
-        own = [case for case in cases if re.split(r"::|\.| > |/", case.name.partition("[")[0])[-1] in added]
+        own = [case for case in cases if _name_in_code(case.name) in added]
         names = tuple(dict.fromkeys(case.name for case in own if case.passes_without))
         if names and not all(case.passes_without for case in own):
-            self.idle.append(f"these tests of plan {plan} pass without its work too: {some_of(names)}")
+            self.about_tests.append(f"these tests of plan {plan} pass without its work too: {some_of(names)}")
         elif names:
             gap = Gap(
                 truth=f"Tests that plan {plan} adds fail without its work",
@@ -281,14 +288,16 @@ def _sources(git: Command, clean: Checkout, commits: Sequence[str]) -> dict[Sour
     return found
 
 
-def _added_tests(git: Command, clean: Checkout, commits: Sequence[str]) -> str:
-    """Return the lines that a plan added to tests."""
-    base, added = before(git, commits), list[str]()
+def _tests_of(git: Command, clean: Checkout, commits: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the lines that a plan added to tests, and the files of tests that lost some."""
+    base, added, changed = before(git, commits), list[str](), list[str]()
     for path in filter(is_test_file, paths_of(git, commits)):
+        if base and removes_lines(git, base, clean.commit, path):
+            changed.append(path)
         lines = start_as_text(clean.tree, path, MAX_TESTS).splitlines()
-        changed = changed_lines(git, base, clean.commit, path)
-        added += (line for number, line in enumerate(lines, start=1) if number in changed)
-    return "\n".join(added)
+        new = changed_lines(git, base, clean.commit, path)
+        added += (line for number, line in enumerate(lines, start=1) if number in new)
+    return "\n".join(added), changed
 
 
 def _write(tree: Path, path: str, text: str) -> None:
@@ -363,6 +372,12 @@ async def _mutants(
     found = [mutant for outcome in outcomes for mutant in outcome.value or ()]
     inside = (one for one in found if not lines.isdisjoint(range(one.first, one.last + 1)))
     return sorted(inside, key=lambda one: one.start)
+
+
+def _name_in_code(case: str) -> str:
+    """Return the last part of a case's name: ``test_it`` of ``tests/test_a.py::Adding::test_it[1]``."""
+    _, sign, title = case.rpartition(" > ")
+    return title if sign else re.split(r"::|\.|/", case.partition("[")[0])[-1]
 
 
 def _is_unknown(result: CheckResult) -> bool:

@@ -328,3 +328,18 @@ def test_it_is_known_which_case_needs_which_function_and_which_faults_no_test_no
     assert needs == {names[0]: (f"{source}: {total}",), names[1]: ()}
     assert unnoticed[:2] == [(cheapest, False), ("20", True)]
     assert ("<", False) in unnoticed
+
+
+def test_what_happened_to_the_tests_of_a_plan_is_said(root: Path) -> None:
+    write(root, "test_adder.py", TEST.format("adder.__name__ and 3"))
+    commit(root)
+    write(root, "test_adder.py", TEST.format("2 + 1"))
+    write(root, "test_sum.py", TEST.format("adder.add(1, 2)").replace("test_it", "test_sum"))
+    write(root, "adder.py", "def add(a, b):\n    return a + b\n")
+    commit(root)
+
+    seen = [one.text for one in measured(root, "python3 -m unittest -q", "python3 -c 'import adder'").seen]
+    assert seen[:2] == [
+        "the check `python3 -c 'import adder'` of plan 01-01 passes without its work too",
+        "plan 01-01 changes or deletes tests that were there before: test_adder.py",
+    ]
