@@ -18,7 +18,6 @@ MAY_BE_EMPTY = ("__init__.py", "py.typed", ".gitkeep", ".keep", ".nojekyll")
 INCOMPLETE = "the file is too large to search completely"
 MIN_CODE_SHARE = 0.4
 """The share of a promised length that has to be code; in heavily documented modules it is about half."""
-MAX_BLANK_RUN = 3
 MAX_REASONS = 4
 
 _PATTERN = re.compile(r"\.\*|\w\|\w|\\+\W")
@@ -97,11 +96,10 @@ def _problems(
         return
     if file.suffix in (".vue", ".svelte") and (problem := find_text_stub(own, content.text)):
         yield problem
-    exports = {_bare_name(name) for artifact in artifacts for name in artifact.exports}
     if not IN_TESTS.search(own):
         earlier = read_source(own, before) if before else None
         known = {_stub(problem)[1] for problem in find_stubs(earlier)} if earlier else set[str]()
-        for problem in find_stubs(without_variants(sources, own, source), exports):
+        for problem in find_stubs(without_variants(sources, own, source)):
             name, what = _stub(problem)
             # A stub from before the phase is its business only if a plan speaks of it.
             if what not in known or _occurs(name.rpartition(".")[2], sources.promises):
@@ -121,12 +119,7 @@ def _missing_length(path: str, content: FileContent, source: Source | None, prom
         return
     if path.endswith(_PROSE) or promised < 5:
         return
-    blank = sum(
-        max(0, run.count("\n") - MAX_BLANK_RUN) for run in re.findall(r"\n(?:[ \t]*\n)+", content.text)
-    )
-    if content.lines - blank < promised:
-        yield f"it has {content.lines - blank} lines without padding, expected at least {promised}"
-    elif source and source.code_lines < promised * MIN_CODE_SHARE:
+    if source and source.code_lines < promised * MIN_CODE_SHARE:
         yield f"only {source.code_lines} of its {content.lines} lines are code, expected at least {promised}"
 
 

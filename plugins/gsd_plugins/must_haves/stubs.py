@@ -8,7 +8,7 @@ design: abstract methods, null objects, hooks of a base class, default callbacks
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -54,14 +54,14 @@ _NULL_LIKE = re.compile(
 )
 
 
-def find_stubs(source: Source, promised: Collection[str] = ()) -> Iterator[str]:
-    """Yield what is unfinished in a file of code; *promised* are the names that plans list as its exports."""
+def find_stubs(source: Source) -> Iterator[str]:
+    """Yield what is unfinished in a file of code."""
     for function in source.functions:
-        if problem := judge(function, promised):
+        if problem := judge(function):
             yield f"it is a stub: line {function.line}: {problem}"
 
 
-def judge(function: Function, promised: Collection[str] = ()) -> str:
+def judge(function: Function) -> str:
     """Return why the function is a stub; empty if it is complete, or empty by design."""
     if function.declared:
         return ""
@@ -92,7 +92,7 @@ def judge(function: Function, promised: Collection[str] = ()) -> str:
         return ""
     match function.body:
         case "empty":
-            return _judge_empty(function, name, own, short in promised or function.name in promised)
+            return _judge_empty(function, name, own)
         case "constant":
             return _judge_constant(function, name, own)
         case "print":
@@ -121,12 +121,12 @@ def _judge_code(function: Function) -> str:
     return ""
 
 
-def _judge_empty(function: Function, name: str, own: list[str], is_promised: bool) -> str:
+def _judge_empty(function: Function, name: str, own: list[str]) -> str:
     if function.callback:
         return ""  # it only has to fit a signature
     if function.returns:
         return f"{name} has an empty body, although it returns a value"
-    if function.method and not is_promised:
+    if function.method:
         works = function.peers and function.parameters and set(own[:1]) & _EFFECTS
         optional = _OPTIONAL_METHODS & set(own[:1])
         if (function.inherits and not works) or optional:
