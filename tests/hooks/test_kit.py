@@ -26,6 +26,7 @@ from gsd_core import (
     Finding,
     Gap,
     Inquiry,
+    Mutant,
     Notice,
     Option,
     Panel,
@@ -36,6 +37,7 @@ from gsd_core import (
     SandboxedCommand,
     Session,
     SessionRequest,
+    SourceFile,
     Spend,
     StepType,
     Stop,
@@ -65,6 +67,10 @@ USE = ToolUse(step="s", name="Read", input={}, asked_by="agent", tree=HERE)
 SPEND = Spend(run="r", step="s", spent=Decimal(1), reserved=None, calls=1)
 PROCESS = ConfinedProcess(command=("true",), cwd=HERE, environment={}, places=(), home=HERE)
 RUN = RunInfo(id="r", project=HERE)
+
+
+SOURCE = SourceFile(root=Path(), path="a.py", text="x = 1")
+FAULT = Mutant(kind="value", name="1", first=1, last=1, start=4, end=5, text="2")
 
 
 def always(value: Any) -> Callable[..., Any]:
@@ -110,6 +116,7 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "run_agent", always(AgentResult(text="x")), (TASK, HOST)
     yield "wrap_step", behaviors.passes, (STEP, behaviors.core)
     yield "find_gaps", behaviors.finds_nothing, (PHASE,)
+    yield "find_mutants", always([FAULT]), (SOURCE,)
     yield "answer", behaviors.answers_with("ok"), (INQUIRY,)
     yield "notify", always(None), (NOTICE,)
     yield "write_config", contributes(ConfigValue(key="a", value=1)), (PROJECT,)
@@ -202,6 +209,9 @@ COMPLAINTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any],
         "answered 'z', which was not asked",
     ),
     ("answer", always([Answer(question="q", text="")]), (INQUIRY,), {}, "an empty answer"),
+    ("find_mutants", always([attrs.evolve(FAULT, end=99)]), (SOURCE,), {}, "not in the text"),
+    ("find_mutants", always([attrs.evolve(FAULT, text="1")]), (SOURCE,), {}, "changes nothing"),
+    ("find_mutants", always([attrs.evolve(FAULT, last=7)]), (SOURCE,), {}, "in none of 1 lines"),
     ("find_gaps", only_the_first_call(behaviors.finds_nothing_at_all), (PHASE,), {}, "in the same tree"),
     (
         "execute_step",
