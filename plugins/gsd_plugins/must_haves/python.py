@@ -168,17 +168,16 @@ def _references(file: Reader) -> Iterator[Reference]:
 
 def _functions(file: Reader) -> Iterator[Function]:
     classes = {text_of(n, "name"): n for n in file.nodes if n.type == "class_definition"}
-    methods: list[Function] = []
+    methods: dict[str, list[Function]] = {}
     for node in file.nodes:
         if node.type == "function_definition" and (found := _function(file, node)):
             if found.method:
-                methods.append(found)
+                methods.setdefault(found.name.partition(".")[0], []).append(found)
             else:
                 yield found
     used_as_base = {base for node in classes.values() for base in _base_names(node)}
     for name, node in classes.items():
-        own = [f for f in methods if f.name.startswith(f"{name}.")]
-        yield from _methods(node, own, name in used_as_base)
+        yield from _methods(node, methods.get(name, ()), name in used_as_base)
 
 
 def _function(file: Reader, node: Node) -> Function | None:

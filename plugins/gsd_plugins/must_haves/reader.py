@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 NEVER = re.compile(r"(?!)")
 MIN_WORDS_OF_REASON = 5
+MAX_IDLE = 200
+"""Bytes of the longest statement that may do nothing."""
 
 _PROMISES = re.compile(
     r"(?i)\b(?:yet|later|pending|phase|milestone|will|soon|todo|wip|future|next|stub|implement)\b"
@@ -93,18 +95,25 @@ class Reader:
     root: Node
     nodes: Sequence[Node]
     comments: Sequence[Node]
+    remarks: Mapping[int, Sequence[str]]
+    """The texts of the comments by their first line, counted from 0."""
 
     @classmethod
     def of(cls, syntax: Syntax, grammar: Grammar, text: str) -> Reader:
         """Parse *text*."""
         root = parse(grammar, text)
         nodes = list(walk(root))
+        comments = [node for node in nodes if node.type == "comment"]
+        remarks: dict[int, list[str]] = {}
+        for comment in comments:
+            remarks.setdefault(comment.start_point[0], []).append(text_of(comment))
         return cls(
             syntax=syntax,
             text=text,
             root=root,
             nodes=nodes,
-            comments=[node for node in nodes if node.type == "comment"],
+            comments=comments,
+            remarks=remarks,
         )
 
     def code(self, comments: Iterable[Node]) -> str:
@@ -155,7 +164,7 @@ class Reader:
         mentioned = set(self._names(block))
         values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
         first, last = node.start_point[0], node.end_point[0]
-        remarks = [text_of(c) for c in self.comments if first <= c.start_point[0] <= last]
+        remarks = [remark for at in range(first, last + 1) for remark in self.remarks.get(at, ())]
         result = text_of(node, self.syntax.returns).lstrip(": ")
         return Function(
             name=name,
@@ -181,7 +190,10 @@ class Reader:
             # The name of an attribute, or of an argument.
             if field(parent, "attribute") == node or field(parent, "name") == node:
                 continue
-            if not any(self.syntax.idle.fullmatch(text_of(outer)) for outer in (parent, parent.parent)):
+            statement = parent if parent.type.endswith("statement") else parent.parent
+            # The text of everything around each name would take quadratic time.
+            is_short = statement is not None and statement.end_byte - statement.start_byte <= MAX_IDLE
+            if not (is_short and self.syntax.idle.fullmatch(text_of(statement).rstrip(";"))):
                 yield text_of(node)
 
     def body(self, function: Node, names: Sequence[str], results: Iterable[str] = ()) -> tuple[BodyKind, str]:
