@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gsd_core.model.checks import CheckResult, TaskCheck
+from gsd_core.model.checks import CaseResult, CheckResult, TaskCheck
 from gsd_core.model.gap import Evidence, Gap, GapReport
 from gsd_core.planning.survey import read_planning
 from gsd_core.planning.verification import render_verification
@@ -60,13 +60,24 @@ def project(tmp_path: Path, report: GapReport | None, **checks: int) -> Path:
     planning = read_planning(root)
     phase = planning.phases[0]
     if report is not None:
-        ran = CheckResult(command="python3 a.py", exit=checks.get("exit", 0))
+        ran = CheckResult(command="python3 a.py", exit=checks.get("exit", 0), cases=CASES)
         phase = evolve(phase, checks=(TaskCheck(plan="01-01", task=1, result=ran),))
         text = render_verification(phase, report, now=NOW, requirements=planning.requirements)
         (root / phase.directory / "01-VERIFICATION.md").write_text(text)
     git(root, "add", "-A")
     git(root, "commit", "-qm", "docs")
     return root
+
+
+CASES = (
+    CaseResult(
+        name="t.py::test_f[a|b]", outcome="passed", passes_without=False, needs=("a.py: f", "a.py: g")
+    ),
+    CaseResult(name="t.py::test_g", outcome="passed", passes_without=False),
+    CaseResult(name="t.py::test_h", outcome="passed", passes_without=True),
+    CaseResult(name="t.py::test_i", outcome="passed"),
+    CaseResult(name="t.py::test_j", outcome="skipped"),
+)
 
 
 def holds(*names: str, proof: str = "a.py:1: seen") -> tuple[Evidence, ...]:
@@ -84,9 +95,19 @@ def test_a_verified_requirement_has_the_whole_chain(tmp_path: Path) -> None:
 
     assert (row["phase"], row["plans"]) == ("1", ["01-01"])
     assert row["commits"] == [git(root, "rev-parse", "HEAD~1").strip()]
+    check = {"id": "01-01/1", "command": "python3 a.py", "status": "holds", "result": "exit 0"}
     assert row["checks"] == [
-        {"id": "01-01/1", "command": "python3 a.py", "status": "holds", "result": "exit 0"}
+        {
+            **check,
+            "cases": [
+                {"name": "t.py::test_f[a|b]", "fails_without": "a.py: f, a.py: g"},
+                {"name": "t.py::test_g", "fails_without": "the work of 01-01"},
+                {"name": "t.py::test_h", "fails_without": "nothing: it passes without the work of 01-01 too"},
+                {"name": "t.py::test_i", "fails_without": "not measured"},
+            ],
+        }
     ]
+    assert "2/4" in call("requirements", "-C", root).stdout
     assert [(one["about"], one["status"], one["proof"]) for one in row["evidence"]] == [
         ("CORE-01", "holds", "a.py:1: seen"),
         ("01-01:T1", "holds", "a.py:1: seen"),

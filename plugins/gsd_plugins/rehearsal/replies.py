@@ -45,9 +45,9 @@ from .effects import (
 from .plans import ScriptedTask
 from .product import FileEdit
 from .scenario import (
-    LAST_RESORT,
     NO_MODEL,
     Scenario,
+    changed_files,
     committed_before,
     deferred_in,
     is_accepted,
@@ -303,8 +303,13 @@ class Replies:
         read = [path for path in files if any(use.result for use in transcript.uses_for(path))]
         replies = {command: use.result or "" for command, use in tried.items()}
         ran = [(command, reply) for command, reply in replies.items() if is_success(reply)]
-        if tool and not read and not ran and LAST_RESORT not in tried:
-            return [_use(tool, command=LAST_RESORT)]
+        if not read and not ran:
+            # A plan that the script does not know: its files are in the prompt.
+            listed = changed_files(transcript.prompts)
+            unread = [path for path in listed if not transcript.uses_for(path)]
+            if unread and transcript.tool("Read"):
+                return [_use("Read", file_path=transcript.in_tree(path)) for path in unread]
+            read = [path for path in listed if any(use.result for use in transcript.uses_for(path))]
         answer = self.scenario.verdicts(asked, phase, read=read, ran=ran)
         judged = {"", *asked} if asked else set[str]()
         for gap in self.rules.take_each(StayingGap, moment, possible=lambda gap: gap.about in judged):

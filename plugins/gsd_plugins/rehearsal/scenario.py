@@ -27,8 +27,6 @@ _ASKED_ID = re.compile(
 )
 NO_MODEL = "This is a rehearsal: no model has read the prompt, so nothing was done."
 """The answer to a prompt of the user's own, for which there is no script."""
-LAST_RESORT = "git rev-parse HEAD"
-"""What a verifier runs and cites in a project that this scenario did not build."""
 _REQUIREMENT = re.compile(r"\b(?!UTF-|SHA-|ISO-|RFC-)[A-Z]+-\d+\b")
 _STATEMENTS = re.compile(r"^The statements of the idea are S1 to S(\d+)\.$", re.MULTILINE)
 _LISTED = re.compile(r"^- ((?:[A-Z][A-Z0-9_-]*-\d+|\d[\w.]*:C\d+)): ", re.MULTILINE)
@@ -384,6 +382,12 @@ def deferred_in(said: str) -> frozenset[int]:
 def listed_files(about: str) -> list[str]:
     """Return the files that a reviewer's prompt lists, each as a JSON string in a list's item."""
     return [json.loads(name) for name in re.findall(r'^- ("(?:[^"\\\n]|\\.)*")$', about, re.MULTILINE)]
+
+
+def changed_files(prompt: str) -> list[str]:
+    """Return the files that a verifier's prompt lists as changed."""
+    listed = re.findall(r'<data-\w+ name="files">\n(.*?)\n</data-', prompt, re.DOTALL)
+    return re.findall(r"^- (.+)$", "\n".join(listed), re.MULTILINE)
 
 
 _TEST_CASE = re.compile(r"^test cases that passed: ([^,\n]+)", re.MULTILINE)
