@@ -218,7 +218,7 @@ def parse_results(text: str) -> dict[str, RecordedResult]:
             columns = {name.lower(): at for at, name in enumerate(row)}
         elif "test case" in columns and (check := found.get(row[0])) and len(row) > columns["test case"] + 1:
             at = columns["test case"]
-            case = RecordedCase(name=row[at].strip("`"), fails_without=row[at + 1])
+            case = RecordedCase(name=row[at].replace("\\|", "|"), fails_without=row[at + 1])
             found[row[0]] = attrs.evolve(check, cases=(*check.cases, case))
         elif columns.get("status", len(row)) < len(row) and set(row[0]) - set("-: "):
             at = next((columns[n] for n in ("evidence", "details", "blocking issue") if n in columns), -1)
