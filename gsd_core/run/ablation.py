@@ -16,7 +16,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from gsd_core.model.checks import CheckResult, TaskCheck
 from gsd_core.model.counts import some_of
 from gsd_core.model.gap import Gap, Observation
 from gsd_core.model.mutant import Mutant, SourceFile, Unnoticed
+from gsd_core.planning.exact import exact_facts
 from gsd_core.planning.model import PhaseView, Plan, Requirement
 from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.plugins.calling import Hooks
@@ -204,7 +205,8 @@ class _Measurement:
     async def try_faults(self, plan: Plan) -> None:
         """Run the checks that need the work of *plan* with one fault of it after the other.
 
-        A fault may also be noticed by the checks of the phase's other plans.
+        A fault may also be noticed by the checks of the phase's other plans. If a check does not pass a second
+        time in the same folder, whatever is in it, nothing is known.
         """
         own = [one for one in self._results_of(plan.id) if not one.passes_without]
         if not own or self.now >= self.end:
@@ -214,7 +216,11 @@ class _Measurement:
             if clean is None:
                 return
             sources = await self.git.call(_sources, self.git.command, clean, self.phase.commits[plan.id])
-            for source, fault in await self._chosen(plan, sources):
+            known, found = dict(self.results), len(self.unnoticed)
+            for number, (source, fault) in enumerate(await self._chosen(plan, sources)):
+                if number == 1 and not await self._still_pass(clean, own):
+                    self.results, self.unnoticed = known, self.unnoticed[:found]
+                    return
                 _write(clean.tree, source.path, fault.mutant.apply(source.text))
                 noticed = False
                 for result in every.values():
@@ -227,10 +233,16 @@ class _Measurement:
                     self.unnoticed.append(fault)
                 _write(clean.tree, source.path, source.text)
 
+    async def _still_pass(self, clean: Checkout, results: Iterable[CheckResult]) -> bool:
+        for result in results:
+            again = await self._again(clean, result)
+            if again is None or not again.ok or _passed(again) != _passed(result):
+                return False
+        return True
+
     def _note(self, plan: str, result: CheckResult, broken: CheckResult, fault: Unnoticed) -> bool:
         """Return whether a check noticed a fault; remember which of its test cases need a function."""
-        passed = {case.name for case in broken.cases if case.outcome == "passed"}
-        lost = {case.name for case in result.cases if case.outcome == "passed"} - passed
+        lost = _passed(result) - _passed(broken)
         known = self.results.get((plan, result.command))
         if lost and known and fault.mutant.kind == "function":
             place = f"{fault.path}: {fault.mutant.name}"
@@ -252,6 +264,7 @@ class _Measurement:
         exports = {name for artifact in plan.must_haves.artifacts for name in artifact.exports}
         truths = (truth.text for truth in plan.must_haves.truths)
         text = "\n".join([self.phase.goal, *self.phase.criteria, *truths, *self.promises])
+        numbers = {fact.value for fact in exact_facts(text) if fact.kind == "number"}
         ranked: list[tuple[int, SourceFile, Unnoticed]] = []
         for source, lines in sources.items():
             for mutant in await _mutants(self.hooks, self.limits, source, lines):
@@ -260,7 +273,7 @@ class _Measurement:
                         promised = not exports.isdisjoint((mutant.name, mutant.name.rpartition(".")[2]))
                         rank = 0 if promised else 1
                     case "value":
-                        promised, rank = _stands_in(mutant.name, text), 2
+                        promised, rank = mutant.name in numbers or _stands_in(mutant.name, text), 2
                         if not promised:
                             continue
                     case _:
@@ -271,7 +284,7 @@ class _Measurement:
 
 
 def _stands_in(value: str, text: str) -> bool:
-    return len(value) > 1 and re.search(rf"(?<![\w.]){re.escape(value)}(?![\w]|\.\d)", text) is not None
+    return len(value) > 2 and re.search(rf"(?<![\w.]){re.escape(value)}(?![\w]|\.\d)", text) is not None
 
 
 def _sources(git: Command, clean: Checkout, commits: Sequence[str]) -> dict[SourceFile, frozenset[int]]:
@@ -305,10 +318,11 @@ def _write(tree: Path, path: str, text: str) -> None:
 
     Python and build tools compare times in seconds, and would use what they made of the file before.
     """
-    last = (tree / path).stat().st_mtime
+    file = tree / path
+    last = file.stat().st_mtime if file.is_file() else 0
     write_below(tree, path, text.encode())
     at = max(time.time(), last + 1)
-    os.utime(tree / path, (at, at))
+    os.utime(file, (at, at))
 
 
 def _work(git: Command, commits: Sequence[str]) -> list[str]:
@@ -380,6 +394,10 @@ def _name_in_code(case: str) -> str:
     return title if sign else re.split(r"::|\.|/", case.partition("[")[0])[-1]
 
 
+def _passed(result: CheckResult) -> set[str]:
+    return {case.name for case in result.cases if case.outcome == "passed"}
+
+
 def _is_unknown(result: CheckResult) -> bool:
     return bool(result.cases) and all(case.passes_without is None for case in result.cases)
 
@@ -390,7 +408,7 @@ def _compared(result: CheckResult, without: CheckResult) -> CheckResult:
     If none of its test cases ran, because their file or package needs another one, nothing is known of them.
     """
     names = {case.name for case in without.cases}
-    passed = {case.name for case in without.cases if case.outcome == "passed"}
+    passed = _passed(without)
     if any(case.name in names for case in result.cases):
         cases = tuple(attrs.evolve(case, passes_without=case.name in passed) for case in result.cases)
         result = attrs.evolve(result, cases=cases)

@@ -343,3 +343,29 @@ def test_what_happened_to_the_tests_of_a_plan_is_said(root: Path) -> None:
         "the check `python3 -c 'import adder'` of plan 01-01 passes without its work too",
         "plan 01-01 changes or deletes tests that were there before: test_adder.py",
     ]
+
+
+ONCE = """import os
+import unittest
+import adder
+
+class Once(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(adder.add(1, 2), 3)
+
+    def test_mark(self):
+        adder.add(1, 2)
+        self.assertFalse(os.path.exists("mark"))
+        open("mark", "w").close()
+"""
+
+
+def test_of_a_check_that_passes_only_once_in_a_folder_nothing_is_known(root: Path) -> None:
+    write(root, "adder.py", "def sub(a, b):\n    return a - b\n\n\ndef add(a, b):\n    return a + b\n")
+    write(root, "test_once.py", ONCE)
+    commit(root)
+
+    found = measured(root, "python3 -m unittest -q", slower=100)
+
+    assert [case.needs for one in found.checks for case in one.result.cases] == [(), ()]
+    assert found.unnoticed == ()
