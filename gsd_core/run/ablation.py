@@ -205,8 +205,8 @@ class _Measurement:
     async def try_faults(self, plan: Plan) -> None:
         """Run the checks that need the work of *plan* with one fault of it after the other.
 
-        A fault may also be noticed by the checks of the phase's other plans. If a check does not pass a second
-        time in the same folder, whatever is in it, nothing is known.
+        A fault may also be noticed by the checks of the phase's other plans. If a check does not pass a
+        second time in the same folder, whatever is in it, nothing is known.
         """
         own = [one for one in self._results_of(plan.id) if not one.passes_without]
         if not own or self.now >= self.end:
