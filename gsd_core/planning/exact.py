@@ -156,9 +156,13 @@ def exact_facts(text: str) -> tuple[Fact, ...]:
 
 
 def _name_of_call(words: str) -> str:
-    """Return the name of a call or command in code, whose arguments are often placeholders; else *words*."""
-    found = re.match(r"`+([\w.-]+)[( ]", words)
-    return found[1] if found else words
+    """Return the name of a call or command in code, whose arguments are often placeholders; else *words*.
+
+    Quoted text with a placeholder ("Hello, NAME") is no exact fact: nothing is left of it.
+    """
+    if found := re.match(r"`+([\w.-]+)[( ]", words):
+        return found[1]
+    return "" if re.search(r"[a-z].*\b[A-Z]{3,}\b|\b[A-Z]{3,}\b.*[a-z]", words) and " " in words else words
 
 
 def missing_facts(facts: Iterable[Fact], text: str) -> tuple[Fact, ...]:
