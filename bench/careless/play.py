@@ -72,6 +72,7 @@ def play(case: Case) -> Result:
             agent,
             given=harness.idea(case.story["idea"]),
             options=Options(gap_rounds=1 if "gap_plans" in case.story else 0),
+            ablation=True,
         )
         end = harness.do(asked)
         gaps, observations = observed(root, case)

@@ -185,6 +185,8 @@ class Project:
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
+            # It takes longer than the rest of a rehearsal.
+            "GSD_LIMITS_ABLATION": "0s",
             **self.environment,
             **more,
         }

@@ -13,10 +13,17 @@ from tests.run.harness import git
 
 @pytest.mark.slow
 def test_a_rehearsal_creates_its_own_repository_and_costs_nothing(project: Project) -> None:
-    project.environment = no_problems()
+    project.environment = no_problems() | {"GSD_LIMITS_ABLATION": "10m"}
     done = project.gsd("run", EXAMPLE, *REHEARSAL, "-C", "project", "--yes")
 
     assert done.exit == 0, done.err
+    rows = project.json("requirements")["requirements"]
+    cases = {
+        case["name"]: case["fails_without"] for row in rows for one in row["checks"] for case in one["cases"]
+    }
+    parsing = "tests.test_guests.GuestsTest.test_a_line_without_a_language_is_rejected"
+    assert cases[parsing] == "greeter/guests.py: parse"
+    assert not any(without.startswith("nothing") for without in cases.values())
     assert set(git(project.root, "log", "--format=%an <%ae>").splitlines()) == {
         "GSD rehearsal <rehearsal@localhost>"
     }

@@ -151,13 +151,20 @@ def request(
     options: Options | None = None,
     without: tuple[str, ...] = (),
     yes: bool = True,
+    ablation: bool = False,
     **plugins: object,
 ) -> RunRequest:
-    """Return a request with the built-in plugins except those *without*, *agent*, and *plugins*."""
+    """Return a request with the built-in plugins except those *without*, *agent*, and *plugins*.
+
+    Without *ablation*, checks do not run again without the work, which takes longer than the rest of a run.
+    """
     chosen = {name: plugin for name, plugin in BUILT_IN.items() if name not in without}
     hooks: Hooks = make_hooks(fake=agent, **chosen, **plugins)
     classes = (*CORE_SECTIONS, *collect_settings(hooks))
-    layer = Layer(origin="test", sections={"run": {"agent": ["fake"], **(run or {})}, **(sections or {})})
+    given_sections = {"run": {"agent": ["fake"], **(run or {})}, **(sections or {})}
+    if not ablation:
+        given_sections["limits"] = {"ablation": "0s", **given_sections.get("limits", {})}
+    layer = Layer(origin="test", sections=given_sections)
     settings = resolve(classes, [layer])
     settings = evolve(settings, values={**settings.values, YoloSettings: YoloSettings(yes=yes)})
     return RunRequest(

@@ -468,7 +468,7 @@ def test_the_verifier_is_told_which_check_passes_without_the_work_of_its_plan(
 
     check = "python3 -m unittest -q test_adder"
     agent = Scripted([task(check, files=("adder.py", "test_adder.py"))], work)
-    do(root, agent)
+    do(root, agent, ablation=True)
 
     told = next(one.prompt for one in agent.seen if one.role == "verifier")
     assert f"{check}: exit 0" in told
