@@ -71,7 +71,7 @@ class Question:
         chosen = [full.get(label, label) for label in answer.chosen]
         text, named = _normalized(answer.text), list[str]()
         for number, option in enumerate(self.options, start=1):
-            names = rf"{number}(?:st|nd|rd|th)?|{re.escape(_normalized(option.label))}"
+            names = rf"{number}(?:st|[nr]d|th)?|{re.escape(_normalized(option.label))}"
             # Not without "the": "newest first" names no option.
             names += "".join(f"|the {word}" for word in _ORDINALS[number - 1 : number])
             if re.search(rf"(?<!\w)(?:{names})(?!\w)", text):

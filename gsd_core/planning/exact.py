@@ -162,7 +162,8 @@ def _name_of_call(words: str) -> str:
     """
     if found := re.match(r"`+([\w.-]+)[( ]", words):
         return found[1]
-    return "" if re.search(r"[a-z].*\b[A-Z]{3,}\b|\b[A-Z]{3,}\b.*[a-z]", words) and " " in words else words
+    has_placeholder = " " in words and words.upper() != words and re.search(r"\b[A-Z]{3,}\b", words)
+    return "" if has_placeholder else words
 
 
 def missing_facts(facts: Iterable[Fact], text: str) -> tuple[Fact, ...]:

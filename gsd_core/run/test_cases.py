@@ -40,7 +40,7 @@ _SAID: dict[str, Outcome] = {
     "ignored": "skipped",
 }
 """The words of Go and of Cargo."""
-_JUNIT_ENDS: dict[str, Outcome] = {"failure": "failed", "error": "failed", "skipped": "skipped"}
+_JUNIT_ENDS = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 
 
 def variables(folder: Path) -> dict[str, str]:
@@ -121,8 +121,8 @@ def _junit(text: str) -> Iterator[tuple[str, Outcome]]:
             name = "::".join(filter(None, [file, *inner.split("."), name]))
         else:
             name = ".".join(filter(None, [group, name]))
-        outcome: Outcome = next(filter(None, (_JUNIT_ENDS.get(child.tag) for child in case)), "passed")
-        yield name, outcome
+        ends = (_JUNIT_ENDS[child.tag] for child in case if child.tag in _JUNIT_ENDS)
+        yield name, _known(next(ends, "passed"))
 
 
 def _in_output(output: str) -> Iterator[tuple[str, Outcome]]:

@@ -40,9 +40,10 @@ def verify(phase: str, prompt: str) -> Any:
     """Run a command first: the core knows of it, so the verdicts can cite it."""
     asked = SCENARIO.asked_in(prompt, phase)
     command = SCENARIO.command_for(asked, phase)
-    if command not in prompt.partition("run_command")[2]:
+    replies = prompt.partition("run_command")[2]
+    if command not in replies:
         return {"calls": [{"function": "run_command", "arguments": {"command": command}}]}
-    return {"value": SCENARIO.verdicts(asked, phase, ran=[command])}
+    return {"value": SCENARIO.verdicts(asked, phase, ran=[(command, replies)])}
 
 
 def execute(plan: str, prompt: str) -> Any:
