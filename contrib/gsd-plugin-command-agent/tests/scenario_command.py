@@ -43,6 +43,9 @@ def verify(phase: str, prompt: str) -> Any:
     replies = prompt.partition("run_command")[2]
     if command not in replies:
         return {"calls": [{"function": "run_command", "arguments": {"command": command}}]}
+    # The prompt lists the test cases of the checks; a complaint comes without them, but names one.
+    if named := re.search(r"(?:^test cases: |\(exit 0\), )([\w.]+)", prompt, re.MULTILINE):
+        replies = f"test cases that passed: {named[1]}"
     return {"value": SCENARIO.verdicts(asked, phase, ran=[(command, replies)])}
 
 
