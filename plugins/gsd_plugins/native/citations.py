@@ -58,10 +58,8 @@ class Sources:
         command = citation.command.strip()
         checks = [one.result for one in self.checks if one.result.command.strip() == command]
         anyway = [one.passed_before or one.passes_without for one in checks]
-        # A trial says more: it was compared in what it prints, too.
         trials = [use.passes_without for use in self.uses if command and use.target.strip() == command]
-        known = trials or anyway
-        return bool(known) and all(known)
+        return any(known and all(known) for known in (anyway, trials))
 
     def problem(self, citation: Citation) -> str:
         """Return why *citation* proves nothing, and what to do; empty if it is correct."""
