@@ -141,18 +141,18 @@ class _Measurement:
             if one.promised:
                 yield str(one)
         for plan in sorted(self.left_out):
-            yield f"not measured in time: whether plan {plan}'s checks need its work"
+            yield f"not measured: whether plan {plan}'s checks need its work"
 
     def _results_of(self, plan: str) -> list[CheckResult]:
         return [result for (owner, _), result in self.results.items() if owner == plan]
 
     async def _again(self, clean: Checkout, result: CheckResult) -> CheckResult | None:
-        """Run a check again in a changed checkout; ``None`` if the time is not enough."""
+        """Run a check again in a changed checkout; ``None`` if it may not, or the time is not enough."""
         if (left := timedelta(seconds=self.end - self.now)) <= timedelta():
             return None
         limit = min(self.limits.check, left)
         again = await clean.run(result.command, self.gate, limit, reported=bool(result.cases))
-        return None if again.exit is None and self.now >= self.end else again
+        return None if again.unusable or (again.exit is None and self.now >= self.end) else again
 
     async def take_out(self, plan: str) -> None:
         """Run the checks of *plan* without its work."""
@@ -167,7 +167,7 @@ class _Measurement:
                     self.results[plan, result.command] = _compared(result, without)
                 else:
                     self.left_out.add(plan)
-            await self._hollow_out(plan, results)
+            await self._run_disabled(plan, results)
             added, changed = await self.git.call(_tests_of, self.git.command, clean, commits)
         if changed:
             self.about_tests.append(
@@ -188,13 +188,13 @@ class _Measurement:
             )
             self.gaps.append(gap)
 
-    async def _hollow_out(self, plan: str, results: Sequence[CheckResult]) -> None:
+    async def _run_disabled(self, plan: str, results: Sequence[CheckResult]) -> None:
         """Run those checks of *plan* again whose test cases could not even start without its files."""
         left = [one for one in results if _is_unknown(self.results[plan, one.command])]
         if not left:
             return
         async with checkout_of(self.git) as clean:
-            if clean is None or not await hollow(
+            if clean is None or not await disable(
                 self.hooks, self.limits, self.git, clean, self.phase.commits[plan]
             ):
                 return
@@ -344,14 +344,16 @@ async def without_work(
     That a file exists, or that the code can be built, proves nothing.
     """
     async with checkout_of(git) as clean:
-        if clean is None or not await hollow(hooks, limits, git, clean, commits, leave_empty=True):
+        if clean is None or not await disable(hooks, limits, git, clean, commits, leave_empty=True):
             return result
         again = await clean.run(result.command, gate, limits.check, reported=bool(result.cases))
+    if again.unusable:
+        return result
     same = (again.exit, again.output) == (result.exit, result.output)
     return attrs.evolve(_compared(result, again), passes_without=same)
 
 
-async def hollow(
+async def disable(
     hooks: Hooks,
     limits: LimitSettings,
     git: Git,
@@ -364,17 +366,17 @@ async def hollow(
 
     Files without such functions are as they were before, or with *leave_empty* empty if they are new.
     """
-    hollowed: set[str] = set()
+    disabled: set[str] = set()
     for source, lines in (await git.call(_sources, git.command, clean, commits)).items():
         text, limit = source.text, len(source.text)
         for mutant in reversed(await _mutants(hooks, limits, source, lines)):
             # A function inside of one that is replaced as a whole is gone with it.
             if mutant.kind == "function" and mutant.end <= limit:
                 text, limit = mutant.apply(text), mutant.start
-                hollowed.add(source.path)
-        if source.path in hollowed:
+                disabled.add(source.path)
+        if source.path in disabled:
             _write(clean.tree, source.path, text)
-    take_out = partial(_take_out, keep=hollowed, leave_empty=leave_empty)
+    take_out = partial(_take_out, keep=disabled, leave_empty=leave_empty)
     return await git.call(take_out, git.command, clean, commits)
 
 

@@ -13,10 +13,9 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import attrs
@@ -51,13 +50,20 @@ class Checkout:
     places: tuple[Place, ...] = ()
 
     async def run(
-        self, command: str, gate: CommandGate, limit: timedelta, *, reported: bool | None = None
+        self,
+        command: str,
+        gate: CommandGate,
+        limit: timedelta,
+        *,
+        reported: bool | None = None,
+        again: CommandGate | None = None,
     ) -> CheckResult:
         """Run *command* here.
 
         The project's absolute path in the command means the checkout, and the other way round in the
         output. The *gate* decides about the command as it would run in the project. *reported*: whether test
-        runners report their cases; ``None``: they do, but a command that fails so runs once more without.
+        runners report their cases; ``None``: they do, but a command that fails so runs once more without,
+        if the gate *again* allows it.
         """
         here = _replaced(command, self.project, self.tree)
 
@@ -66,15 +72,19 @@ class Checkout:
             same = {**use.input, "command": _replaced(here, self.tree, self.project)}
             return attrs.evolve(use, tree=self.project, input=same)
 
-        run = partial(check, gate, here, self.tree, limit, places=self.places, judged_as=in_project)
+        def run(by: CommandGate, reports: Path | None = None) -> Awaitable[CheckResult]:
+            places = self.places
+            return check(by, here, self.tree, limit, places=places, judged_as=in_project, reports=reports)
+
         if reported is False:
-            result = await run()
+            result = await run(gate)
         else:
-            result = await run(reports=Path(tempfile.mkdtemp(dir=self.outer)))
+            result = await run(gate, Path(tempfile.mkdtemp(dir=self.outer)))
             # A runner may not know the reporter's options, and a script may expect another output.
             if reported is None and not result.ok and result.exit is not None:
-                plain = await run()
-                result = plain if plain.ok else attrs.evolve(plain, cases=result.cases)
+                plain = await run(again or gate)
+                if plain.exit is not None:
+                    result = plain if plain.ok else attrs.evolve(plain, cases=result.cases)
         return attrs.evolve(result, command=command, output=_replaced(result.output, self.tree, self.project))
 
 

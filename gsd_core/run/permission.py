@@ -105,6 +105,29 @@ class StepGate:
         return await self.confirm(use, permission.reason) if isinstance(permission, Ask) else permission
 
 
+@attrs.frozen
+class RepeatGate:
+    """The gate for a command that has run already: whatever needs a person's consent does not run again."""
+
+    gate: StepGate
+
+    @property
+    def step(self) -> str:
+        return self.gate.step
+
+    @property
+    def mark(self) -> str:
+        return self.gate.mark
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self.gate.sandbox
+
+    async def decide(self, use: ToolUse) -> Permission:
+        permission = await self.gate.permit(use)
+        return Deny(reason="a person agreed to one run") if isinstance(permission, Ask) else permission
+
+
 def strictest(outcomes: Sequence[Outcome[Permission | None]]) -> Permission:
     """Combine the decisions of the policies: ``Deny`` beats ``Ask`` beats ``Allow``.
 

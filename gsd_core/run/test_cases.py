@@ -72,7 +72,7 @@ def read_cases(folder: Path, tree: Path, output: str, began: float) -> tuple[Cas
 def _in_folder(folder: Path, tree: Path) -> Iterator[tuple[str, Outcome]]:
     for path in sorted(folder.iterdir()):
         text = _read(folder, path.name)
-        with suppress(ValueError, KeyError, TypeError, AttributeError):
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if path.suffix == ".xml":
                 yield from _junit(text)
             elif path.suffix == ".json":

@@ -46,7 +46,7 @@ from .ablation import ablation, without_work
 from .checkout import checkout_of
 from .commands import CommandGate, check
 from .delivery import find_undelivered, with_history
-from .permission import POLICY_LIMIT, StepGate, shown, strictest
+from .permission import POLICY_LIMIT, RepeatGate, StepGate, shown, strictest
 from .runtime import Run
 from .sandbox import Sandbox
 from .task_checks import with_results_before
@@ -96,7 +96,7 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     checks = await check_plans(gate, phase, run.limits.check, git)
     phase = evolve(phase, checks=with_results_before(run, checks.results))
     requirements = step.planning.requirements
-    without = await ablation(gate, git, run.hooks, phase, requirements, run.limits, checks.took)
+    without = await ablation(RepeatGate(gate), git, run.hooks, phase, requirements, run.limits, checks.took)
     phase = evolve(phase, checks=without.checks, unnoticed=without.unnoticed)
     checks = evolve(checks, gaps=(*checks.gaps, *without.gaps))
     # After the checks, because they may change files.
@@ -288,10 +288,10 @@ async def run_in_checkout(run: Run, step: StepRequest, gate: StepGate, command: 
     async with checkout_of(git) as clean:
         if clean is None:
             return CheckResult(command=command, exit=None, output="refused: nothing is committed yet")
-        result = await clean.run(command, gate, run.limits.check)
+        result = await clean.run(command, gate, run.limits.check, again=RepeatGate(gate))
     commits = [sha for ids in step.phase.commits.values() for sha in ids] if step.phase else []
     if step.kind == "verify" and commits and result.exit is not None and run.limits.ablation:
-        return await without_work(gate, git, run.hooks, commits, result, run.limits)
+        return await without_work(RepeatGate(gate), git, run.hooks, commits, result, run.limits)
     return result
 
 

@@ -36,6 +36,8 @@ from gsd_core import (
 from gsd_core.planning.verification import parse_verdict
 from gsd_core.testing.fakes import FakeHost, Turn
 from gsd_plugins import native
+from gsd_plugins.native.answers import Citation
+from gsd_plugins.native.citations import Sources
 
 CODE = "import notes\n\ndef add(text):\n    notes.save(text)\n"
 READ = ToolRecord(tool="Read", target="notes.py")
@@ -667,3 +669,26 @@ def test_plans_that_know_neither_decisions_nor_what_they_serve_owe_none() -> Non
     host = FakeHost(agent=says(verdict("01-01:T1")))
 
     assert report_of(a_step(ADD, context=DECIDED), host).passed
+
+
+@pytest.mark.parametrize(
+    ("names", "case", "problem"),
+    [
+        ([f"tests/test_a.py::test_{n}" for n in range(4)], "", "cite the `case` that shows it"),
+        ([f"tests/test_a.py::test_{n}" for n in range(4)], "test_2", ""),
+        ([f"tests/test_a.py::test_{n}" for n in range(4)], "test_9", "no test case 'test_9' passed"),
+        ([f"tests/test_a.py::test_a[{n}/2]" for n in range(9)], "", ""),
+        ([f"example.com/a.TestA/{n}" for n in range(9)], "", ""),
+        ([f"example.com/a.Test{n}" for n in range(4)], "", "cite the `case` that shows it"),
+    ],
+)
+def test_of_a_command_with_many_test_cases_one_has_to_be_named(
+    names: list[str], case: str, problem: str
+) -> None:
+    ran = ToolRecord(tool="run_command", target="make test", exit=0, cases=tuple(names))
+    sources = Sources(tree=Path(), uses=(ran,))
+
+    [*said] = sources.problems([Citation(command="make test", exit=0, case=case)])
+
+    assert bool(said) == bool(problem)
+    assert problem in "".join(said)

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from gsd_core.codec import structure
 from gsd_core.errors import Transient
-from gsd_core.hookspecs import gsd_permit_tool
+from gsd_core.hookspecs import gsd_answer, gsd_permit_tool
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import (
     AgentHost,
@@ -22,6 +22,7 @@ from gsd_core.model.agent import (
     ToolRecord,
     ToolUse,
 )
+from gsd_core.model.question import Answer, Inquiry
 from gsd_core.planning.survey import read_planning
 from gsd_plugins.rehearsal import Scenario
 from tests.cli.bench import said
@@ -238,3 +239,30 @@ def test_a_requirement_that_a_plan_lost_is_an_error_in_the_matrix(tmp_path: Path
 
     assert rows["DOC-01"]["status"] == "Error"
     assert "no plan of phase 1 lists DOC-01" in rows["DOC-01"]["reason"]
+
+
+def test_a_command_that_a_person_allows_runs_once(tmp_path: Path) -> None:
+    root, marks = h.repository(tmp_path / "project"), tmp_path / "marks"
+    command = f"echo ran >> {marks}; false"
+
+    async def asks(use: ToolUse) -> Permission | None:
+        return Ask(reason="it changes something outside") if str(marks) in str(use.input) else None
+
+    async def tries(task: AgentTask, host: AgentHost) -> AgentResult | None:
+        if task.role == "verifier":
+            await host.call("run_command", {"command": command})
+        return None
+
+    async def allows(inquiry: Inquiry) -> list[Answer] | None:
+        [question, *_] = inquiry.questions
+        return [Answer(question=question.id, chosen=("Allow",))] if inquiry.kind == "permission" else None
+
+    policy, human = h.plugin(gsd_permit_tool, asks), h.plugin(gsd_answer, allows)
+    agent = h.Watched(h.one_phase(), tries)
+    h.do(
+        h.request(
+            root, agent, given=h.idea(), policy=policy, human=human, ablation=True, without=("permissions",)
+        )
+    )
+
+    assert marks.read_text().splitlines() == ["ran"]

@@ -144,6 +144,8 @@ def test_reports_that_cannot_be_read_count_for_nothing(tmp_path: Path) -> None:
     (reports / "b.xml").write_text("<testsuite><testcase")
     (reports / "c.json").write_text('{"testResults": [{"name": 3}]}')
     (reports / "d.jsonl").symlink_to("/etc/passwd")
+    (reports / "e.json").write_text("[" * 200_000)
+    (reports / "f.xml").write_text("<a>" * 100_000)
 
     found = read_cases(reports, tree, CARGO, 0)
 

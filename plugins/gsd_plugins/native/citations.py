@@ -175,8 +175,8 @@ def describe(citation: Citation) -> str:
 
 
 def _top(name: str) -> str:
-    """Return the name of a test case without its parameters or subtest."""
-    return re.sub(r"(?<=\w)(?:\[.*|/[^/>]*)$", "", name)
+    """Return the name of a test case without its parameters, or the subtest of Go."""
+    return re.sub(r"(\.(?:Test|Fuzz|Example)\w*)/.*$", r"\1", name).partition("[")[0]
 
 
 def _is(citation: Citation, name: str) -> bool:
