@@ -15,7 +15,7 @@ from gsd_core.errors import GsdError, MachineError, machine_error
 from gsd_core.exit_codes import ExitCode, exit_code
 from gsd_core.own_process import data_output
 from gsd_core.sanitize import safe_text
-from gsd_core.views.status import SCHEMA_VERSION
+from gsd_core.serializer import SCHEMA_VERSION
 
 from .commands import with_global_options
 from .global_options import GlobalOptions

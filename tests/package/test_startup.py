@@ -141,6 +141,39 @@ def test_ctrl_c_at_any_time_of_the_start_ends_gsd_without_a_traceback(tmp_path: 
     assert ended & {-signal.SIGINT, 130}
 
 
+INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "_decimal":
+            print("imported", name, file=sys.stderr)
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from gsd_core.cli import main
+sys.argv = ["gsd", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("args", [["watch"], ["status", "--json"]], ids=" ".join)
+def test_what_ctrl_c_interrupts_is_not_imported_again_for_the_message(
+    args: list[str], tmp_path: Path
+) -> None:
+    # libmpdec prints a warning when the extension module is initialized for the second time.
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, *args],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 130
+    assert done.stderr.split() == ["imported", "_decimal", "interrupted"]
+
+
 DROPPED = """
 import os, signal, time, weakref
 from gsd_core import cli
