@@ -95,6 +95,8 @@ _UNITS = {
     )
     for name in names.split()
 }
+MAX_DECIMALS = 3
+"""Of a number that stands for another one in a larger unit: 90 seconds are 1.5 minutes."""
 _CALENDAR = ("day", "week", "month", "year")
 
 
@@ -142,17 +144,86 @@ _ORDER = re.compile(
 
 def exact_facts(text: str) -> tuple[Fact, ...]:
     """Return the exact facts of *text*, each once."""
+    literal, said = _literal_and_rest(text)
+    words = (
+        Fact(kind="words", value=value, text=one)
+        for one in literal
+        if (value := _plain(_name_of_call(one)).rstrip(",./").removesuffix("()"))
+    )
+    return tuple(dict.fromkeys([*words, *_numbers(said), *_orders(said)]))
+
+
+def _literal_and_rest(text: str) -> tuple[list[str], str]:
+    """Return what *text* gives literally, and the text without it; both without examples and code blocks."""
     text = _one_line(_CODE_BLOCK.sub(" ", text))
     masked = _WORDS.sub(lambda found: "\0" * len(found[0]), text)
     examples = [found.span() for found in _EXAMPLE.finditer(masked)]
-    words = (
-        Fact(kind="words", value=value, text=found[0])
+    literal = (
+        found[0]
         for found in _WORDS.finditer(text)
         if not any(start <= found.start() < end for start, end in examples)
-        and (value := _plain(_name_of_call(found[0])).rstrip(",./").removesuffix("()"))
     )
-    said = _EXAMPLE.sub(" ", masked)
-    return tuple(dict.fromkeys([*words, *_numbers(said), *_orders(said)]))
+    return list(literal), _EXAMPLE.sub(" ", masked)
+
+
+def patterns_in_code(text: str) -> dict[str, str]:
+    """Return what code that does what *text* says has to contain: what it says, and a regular expression.
+
+    These are texts in quotes, of which two words that stand side by side are enough, because a placeholder
+    or a line break may stand elsewhere; names in code; and numbers, perhaps in another unit. What may be
+    computed or spelled in many ways, such as paths, times of day and commands, is not among it. The
+    expressions are POSIX extended ones, for ``git grep``.
+    """
+    literal, said = _literal_and_rest(text)
+    found = dict[str, str]()
+    for one in literal:
+        if one.startswith("`"):
+            name = re.fullmatch(r"`+(-{0,2}[A-Za-z_][\w.-]*)(?:\(.*\))?`+", one)
+            if name and not name[1].isupper() and len(name[1]) > 1:
+                found[one] = re.escape(name[1])
+        elif _QUOTES.match(one):
+            words = re.findall(r"[^\W\d_]{2,}", one)
+            pairs = re.findall(r"(?=\b([^\W\d_]{2,})[^\w{}<>$%]{1,3}([^\W\d_]{2,})\b)", one)
+            pairs = [pair for pair in pairs if not any(map(_is_placeholder, pair))]
+            if pairs:
+                found[one] = "|".join(rf"{first}[^[:alnum:]]{{1,4}}{second}" for first, second in pairs)
+            elif len(words) == 1 and len(words[0]) > 2 and not _is_placeholder(words[0]):
+                found[one] = words[0]
+    for fact in _numbers(said):
+        value = Decimal(fact.value)
+        if value > 1 and (fact.unit or fact.bound or fact.text[0].isdecimal()):
+            found[fact.text] = rf"(^|[^[:alnum:].])({'|'.join(_spellings(value, fact))})([^[:alnum:].]|$)"
+    return found
+
+
+def _is_placeholder(word: str) -> bool:
+    return word.isupper() and len(word) > 2
+
+
+def _spellings(value: Decimal, fact: Fact) -> Iterator[str]:
+    """Yield how code may write a number: in another unit, or with the limit on the other side."""
+    factors = {
+        "s": ("1", "1000", "60", "3600", "86400", "604800"),
+        "month": ("1", "12", "30", "31", "365"),
+        "%": ("1", "100"),
+        **dict.fromkeys(("kb", "mb", "gb"), ("1", "1000", "1024", "1000000", "1048576", "1073741824")),
+    }.get(fact.unit, ("1",))
+    numbers = {value * Decimal(factor) for factor in factors} | {
+        value / Decimal(factor) for factor in factors
+    }
+    if fact.bound:
+        # More than 30 is also at least 31.
+        numbers |= {value - 1, value + 1}
+    for number in sorted(numbers):
+        text = format(number.normalize(), "f")
+        whole, dot, rest = text.partition(".")
+        if dot and len(rest) <= MAX_DECIMALS:
+            yield rf"{whole if whole != '0' else '0?'}\.{rest}"
+        elif not dot and number:
+            # Code separates thousands by `_`, and data by `,`.
+            yield "[_,]?".join(reversed([text[max(0, at - 3) : at] for at in range(len(text), 0, -3)]))
+            if text.endswith("000"):
+                yield re.sub("0+$", lambda zeros: f"e{len(zeros[0])}", text)
 
 
 def _name_of_call(words: str) -> str:

@@ -211,7 +211,8 @@ class PhaseView:
     in ROADMAP.md. *history* is ``None`` if the project is not in a repository. *commits* are the full ids of
     the commits of executed plans, by plan, *changed* the paths that these commits changed (both for
     detectors, in verify, and in steps of plugins' own kinds). *unnoticed* are faults in these files that none
-    of the checks notices (only in verify, as far as there was time).
+    of the checks notices (only in verify, as far as there was time). *absent* are exact words and numbers of
+    requirements and decisions that no file of the project contains, by id (only in verify).
     """
 
     number: str
@@ -234,6 +235,7 @@ class PhaseView:
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     changed: tuple[str, ...] = ()
     unnoticed: tuple[Unnoticed, ...] = ()
+    absent: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
 
     @property
     def changed_files(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.history import before, changed_lines, paths_of, removes_lines
 from gsd_core.hookspecs import gsd_find_mutants
-from gsd_core.model.checks import CheckResult, TaskCheck
+from gsd_core.model.checks import CaseResult, CheckResult, TaskCheck
 from gsd_core.model.counts import some_of
 from gsd_core.model.gap import Gap, Observation
 from gsd_core.model.mutant import Mutant, SourceFile, Unnoticed
@@ -174,8 +174,14 @@ class _Measurement:
                 f"plan {plan} changes or deletes tests that were there before: {some_of(changed)}"
             )
         # A case has the name in the code, at the end of its own.
-        cases = [case for one in self._results_of(plan) for case in one.cases if case.outcome == "passed"]
-        own = [case for case in cases if _name_in_code(case.name) in added]
+        cases = [case for one in self._results_of(plan) for case in one.cases]
+        left = [path for path, lines in added.items() if not any(_is_in(case, lines) for case in cases)]
+        if cases and left:
+            self.about_tests.append(f"no check of plan {plan} runs its tests in {some_of(left)}")
+        own = [case for case in cases if _is_in(case, "\n".join(added.values()))]
+        if skipped := tuple(dict.fromkeys(case.name for case in own if case.outcome == "skipped")):
+            self.about_tests.append(f"these tests of plan {plan} are skipped: {some_of(skipped)}")
+        own = [case for case in own if case.outcome == "passed"]
         names = tuple(dict.fromkeys(case.name for case in own if case.passes_without))
         if names and not all(case.passes_without for case in own):
             self.about_tests.append(f"these tests of plan {plan} pass without its work too: {some_of(names)}")
@@ -194,9 +200,8 @@ class _Measurement:
         if not left:
             return
         async with checkout_of(self.git) as clean:
-            if clean is None or not await disable(
-                self.hooks, self.limits, self.git, clean, self.phase.commits[plan]
-            ):
+            commits = self.phase.commits[plan]
+            if clean is None or not await disable(self.hooks, self.limits, self.git, clean, commits):
                 return
             for result in left:
                 if without := await self._again(clean, result):
@@ -301,16 +306,17 @@ def _sources(git: Command, clean: Checkout, commits: Sequence[str]) -> dict[Sour
     return found
 
 
-def _tests_of(git: Command, clean: Checkout, commits: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the lines that a plan added to tests, and the files of tests that lost some."""
-    base, added, changed = before(git, commits), list[str](), list[str]()
+def _tests_of(git: Command, clean: Checkout, commits: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the lines that a plan added to each file of tests, and the files of tests that lost some."""
+    base, added, changed = before(git, commits), dict[str, str](), list[str]()
     for path in filter(is_test_file, paths_of(git, commits)):
         if base and removes_lines(git, base, clean.commit, path):
             changed.append(path)
         lines = start_as_text(clean.tree, path, MAX_TESTS).splitlines()
         new = changed_lines(git, base, clean.commit, path)
-        added += (line for number, line in enumerate(lines, start=1) if number in new)
-    return "\n".join(added), changed
+        if text := "\n".join(line for number, line in enumerate(lines, start=1) if number in new):
+            added[path] = text
+    return added, changed
 
 
 def _write(tree: Path, path: str, text: str) -> None:
@@ -335,16 +341,18 @@ async def without_work(
     gate: CommandGate,
     git: Git,
     hooks: Hooks,
-    commits: Sequence[str],
+    phase: PhaseView,
     result: CheckResult,
     limits: LimitSettings,
 ) -> CheckResult:
-    """Return the *result* of a trial, marked if it ends and prints the same without the work of *commits*.
+    """Return the *result* of a trial, marked if it ends and prints the same without the work of *phase*.
 
     That a file exists, or that the code can be built, proves nothing.
     """
+    commits = [sha for ids in phase.commits.values() for sha in ids]
+    promised = {artifact.path for plan in phase.plans for artifact in plan.must_haves.artifacts}
     async with checkout_of(git) as clean:
-        if clean is None or not await disable(hooks, limits, git, clean, commits, leave_empty=True):
+        if clean is None or not await disable(hooks, limits, git, clean, commits, promised):
             return result
         again = await clean.run(result.command, gate, limits.check, reported=bool(result.cases))
     if again.unusable:
@@ -359,25 +367,29 @@ async def disable(
     git: Git,
     clean: Checkout,
     commits: Sequence[str],
-    *,
-    leave_empty: bool = False,
+    promised: Collection[str] = (),
 ) -> bool:
-    """Let the functions that *commits* changed end when they are called; return whether all work is out.
+    """Let the functions that *commits* changed end when they are called; return whether there are any.
 
-    Files without such functions are as they were before, or with *leave_empty* empty if they are new.
+    In a file without functions, its values are others. If it is *promised*, it is as it was before instead,
+    or empty if it is new. Of the rest nothing is changed: without a ``go.mod``, no test could start.
     """
-    disabled: set[str] = set()
+    changed: set[str] = set()
     for source, lines in (await git.call(_sources, git.command, clean, commits)).items():
+        mutants = await _mutants(hooks, limits, source, lines)
+        functions = [mutant for mutant in mutants if mutant.kind == "function"]
+        if not functions and source.path in promised:
+            continue
         text, limit = source.text, len(source.text)
-        for mutant in reversed(await _mutants(hooks, limits, source, lines)):
+        for mutant in reversed(functions or [one for one in mutants if one.kind == "value"]):
             # A function inside of one that is replaced as a whole is gone with it.
-            if mutant.kind == "function" and mutant.end <= limit:
+            if mutant.end <= limit:
                 text, limit = mutant.apply(text), mutant.start
-                disabled.add(source.path)
-        if source.path in disabled:
+                changed.add(source.path)
+        if source.path in changed:
             _write(clean.tree, source.path, text)
-    take_out = partial(_take_out, keep=disabled, leave_empty=leave_empty)
-    return await git.call(take_out, git.command, clean, commits)
+    empty = [path for path in promised if path not in changed]
+    return await git.call(partial(_take_out, only=empty), git.command, clean, commits) or bool(changed)
 
 
 async def _mutants(
@@ -390,10 +402,10 @@ async def _mutants(
     return sorted(inside, key=lambda one: one.start)
 
 
-def _name_in_code(case: str) -> str:
-    """Return the last part of a case's name: ``test_it`` of ``tests/test_a.py::Adding::test_it[1]``."""
-    _, sign, title = case.rpartition(" > ")
-    return title if sign else re.split(r"::|\.|/", case.partition("[")[0])[-1]
+def _is_in(case: CaseResult, code: str) -> bool:
+    """Whether *code* has the last part of a case's name: ``test_it`` of ``test_a.py::Adding::test_it[1]``."""
+    _, sign, title = case.name.rpartition(" > ")
+    return (title if sign else re.split(r"::|\.|/", case.name.partition("[")[0])[-1]) in code
 
 
 def _passed(result: CheckResult) -> set[str]:
@@ -422,28 +434,25 @@ def _take_out(
     clean: Checkout,
     commits: Sequence[str],
     *,
-    keep: Collection[str] = (),
-    leave_empty: bool = False,
+    only: Collection[str] | None = None,
 ) -> bool:
-    """Put the files of a plan, but not its tests, back to before its *commits*; return whether all are.
+    """Put the files of a plan, but not its tests, back to before its *commits*; return whether any are.
 
-    Those that it deleted are there again, those that it added are gone, or with *leave_empty* empty. Those to
-    *keep* stay.
+    Those that it deleted are there again, those that it added are gone. With *only* those files are put back,
+    and those that it added are empty.
     """
-    work = [path for path in _work(git, commits) if path not in keep]
-    if not work:
-        return bool(keep)
-    if any(_has_tests(clean.tree, path) for path in work):
+    work = [path for path in _work(git, commits) if only is None or path in only]
+    if not work or any(_has_tests(clean.tree, path) for path in work):
         return False
     here, base = git.at(clean.tree), before(git, commits)
     known = here("ls-tree", "-r", "-z", "--name-only", base, "--", *work).split("\0") if base else []
     if old := [path for path in work if path in known]:
         here("checkout", "--quiet", base, "--", *old)
     for path in {*work} - {*old}:
-        if leave_empty:
-            write_below(clean.tree, path, b"")
-        else:
+        if only is None:
             remove_below(clean.tree, path)
+        else:
+            write_below(clean.tree, path, b"")
     return True
 
 

@@ -105,7 +105,7 @@ async def check(
     shell = (str(bash), "--noprofile", "--norc", "-c", command)
     given, began = environment(gate.mark), time.time()
     if reports:
-        given |= variables(reports)
+        given |= variables(reports, command)
         places = (
             *places,
             Place(path=REPORTERS, source=REPORTERS),

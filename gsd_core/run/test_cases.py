@@ -43,16 +43,18 @@ _SAID: dict[str, Outcome] = {
 _JUNIT_ENDS = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 
 
-def variables(folder: Path) -> dict[str, str]:
-    """Return the variables with which test runners report their cases to *folder*, which exists."""
+def variables(folder: Path, command: str) -> dict[str, str]:
+    """Return the variables with which the test runners of *command* report their cases to *folder*."""
     script = f'"{REPORTERS / "cases.cjs"}"'
+    # `go build -v` and `go vet -v` print what they have compiled, which differs from run to run.
+    only_builds = re.search(r"\bgo [a-z]", command) and "go test" not in command
     return {
         "GSD_CASES": str(folder),
         "PYTHONPATH": str(REPORTERS / "python"),
         "PYTEST_ADDOPTS": f"--junitxml={shlex.quote(str(folder / 'pytest.xml'))} -o junit_family=xunit1",
         "NODE_OPTIONS": f"--require={script} --test-reporter=spec --test-reporter-destination=stdout"
         f" --test-reporter={script} --test-reporter-destination=stderr",
-        "GOFLAGS": "-v",
+        "GOFLAGS": "" if only_builds else "-v",
     }
 
 

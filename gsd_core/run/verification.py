@@ -16,6 +16,8 @@ from attrs import define, evolve, field, frozen
 from gsd_core.errors import PluginRefused
 from gsd_core.files import start_as_text
 from gsd_core.git import Git
+from gsd_core.git.command import Command
+from gsd_core.git.history import before
 from gsd_core.git.ignored import ignored_paths
 from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import gsd_find_gaps, gsd_permit_tool
@@ -26,6 +28,8 @@ from gsd_core.model.counts import some_of
 from gsd_core.model.gap import Evidence, Gap, GapReport, Observation
 from gsd_core.model.ids import padded
 from gsd_core.model.step import FileWrite, Found, StepRequest, StepResult, Verified
+from gsd_core.planning.context import read_decisions
+from gsd_core.planning.exact import patterns_in_code
 from gsd_core.planning.model import PhaseView, Plan, Requirement, Task
 from gsd_core.planning.must_haves import (
     COVERAGE,
@@ -57,6 +61,8 @@ OUTPUT_TAIL = 1_600
 """Characters of a failed check's output that its gap quotes: the last ones, where errors are reported."""
 COMMAND_LIMIT = 300
 """Characters of its command before them; together they are below what a gap's text may have."""
+NOT_CODE = re.compile(r"^\.planning/|\.(?:md|rst|lock)$|-lock\.|(?:^|/)go\.sum$", re.IGNORECASE)
+"""Files that show nothing about the product: documents, and lock files."""
 CHECKS = "checks"
 """What found a gap that a plan's check shows."""
 
@@ -101,6 +107,7 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     checks = evolve(checks, gaps=(*checks.gaps, *without.gaps))
     # After the checks, because they may change files.
     phase = await with_history(git, phase)
+    phase = evolve(phase, absent=await git.call(_absent, git.command, phase, requirements))
     found = await find_gaps(run.hooks, run.limits.detector, phase)
     trees = {fact.data.plan: fact.data.tree for fact in run.facts(AttemptStarted)}
     elsewhere = [plan for plan, tree in trees.items() if tree]
@@ -123,6 +130,38 @@ async def _with_commits(git: Git, phase: PhaseView) -> PhaseView:
     [commits] = await phase_commits(git, [phase])
     paths = await git.paths_of([sha for ids in commits.values() for sha in ids])
     return evolve(phase, commits=commits, changed=paths)
+
+
+def _absent(
+    git: Command, phase: PhaseView, requirements: Sequence[Requirement]
+) -> dict[str, tuple[str, ...]]:
+    """Return the exact words and numbers of requirements and decisions that no file of HEAD contains.
+
+    Those that a file contained before the phase do not count: the phase may be about removing them. Documents
+    and lock files do not count as files.
+    """
+    commits = [sha for ids in phase.commits.values() for sha in ids]
+    if not commits:
+        return {}
+    texts = {one.id: one.text for one in requirements if one.id in phase.requirements}
+    texts |= {one.id: one.text for one in read_decisions(phase.context) if one.is_tracked}
+    trees = [tree for tree in ("HEAD", before(git, commits)) if tree]
+
+    def is_somewhere(pattern: str) -> bool:
+        files = git("grep", "-l", "-z", "--ignore-case", "-E", "-e", pattern, *trees, ok=(0, 1)).split("\0")
+        paths = (file.partition(":")[2] for file in files)
+        return any(path and not NOT_CODE.search(path) for path in paths)
+
+    found = dict[str, tuple[str, ...]]()
+    for name, text in texts.items():
+        names = "\n".join(path.lower() for path in phase.changed)
+        if lost := [
+            said
+            for said, pattern in patterns_in_code(text).items()
+            if said.strip("`").lower() not in names and not is_somewhere(pattern)
+        ]:
+            found[name] = tuple(lost)
+    return found
 
 
 @frozen(kw_only=True)
@@ -161,6 +200,7 @@ async def examine(
         checks = evolve(checks, gaps=(*checks.gaps, *without.gaps))
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(git, phase)
+    phase = evolve(phase, absent=await git.call(_absent, git.command, phase, requirements))
     found = await find_gaps(hooks, limits.detector, phase)
     report = await _with_own_gaps(git, found, phase, requirements, checks)
     return Examination(
@@ -193,8 +233,15 @@ async def _with_own_gaps(
     also = {gap.key: [one.found_by for one in more if one.key == gap.key] for gap in own}
     named = (evolve(gap, found_by=", ".join(dict.fromkeys([gap.found_by, *also[gap.key]]))) for gap in own)
     evidence = (item for item in about_checks if isinstance(item, Evidence))
+    seen = (
+        Observation(
+            text=f"{name} says {some_of(words)}, which no file of the project contains", severity="minor"
+        )
+        for name, words in phase.absent.items()
+    )
     return evolve(
         found,
+        observations=(*found.observations, *seen),
         gaps=(*named, *(gap for gap in more if gap.key not in also)),
         evidence=(*evidence, *found.evidence),
     )
@@ -289,9 +336,9 @@ async def run_in_checkout(run: Run, step: StepRequest, gate: StepGate, command: 
         if clean is None:
             return CheckResult(command=command, exit=None, output="refused: nothing is committed yet")
         result = await clean.run(command, gate, run.limits.check, again=RepeatGate(gate))
-    commits = [sha for ids in step.phase.commits.values() for sha in ids] if step.phase else []
-    if step.kind == "verify" and commits and result.exit is not None and run.limits.ablation:
-        return await without_work(RepeatGate(gate), git, run.hooks, commits, result, run.limits)
+    phase = step.phase
+    if step.kind == "verify" and phase and phase.commits and result.exit is not None and run.limits.ablation:
+        return await without_work(RepeatGate(gate), git, run.hooks, phase, result, run.limits)
     return result
 
 

@@ -365,9 +365,8 @@ def test_a_fact_that_a_requirement_drops_or_changes_is_sent_back_once_with_both_
         | {"phases": [a_phase(criteria=["A loan that is older than thirty days is marked"])]},
         an_exact_answer("User sees at most 20 loans, newest first")
         | {"constraints": [{"type": "x", "what": "older than 30 days", "why": "x", "statements": ["S1"]}]},
-        an_answer(requirements=[a_requirement(statements=["S2"])], context=["S1", "S3"]),
     ],
-    ids=["in other words", "a reason", "a criterion", "a constraint", "asks for nothing"],
+    ids=["in other words", "a reason", "a criterion", "a constraint"],
 )
 def test_a_fact_is_kept_in_other_words_by_all_that_comes_from_it_or_there_is_a_reason(answer: Any) -> None:
     host = FakeHost(agent={"roadmap": answer})
@@ -375,6 +374,16 @@ def test_a_fact_is_kept_in_other_words_by_all_that_comes_from_it_or_there_is_a_r
 
     assert host.complaints == []
     assert ("S1: the law" in texts["IDEA.md"]) == ("S1: the law" in str(answer))
+
+
+def test_a_statement_with_a_fact_that_asks_for_nothing_is_sent_back_once() -> None:
+    answer = an_answer(requirements=[a_requirement(statements=["S2"])], context=["S1", "S3"])
+    host = FakeHost(agent={"roadmap": [answer, answer]})
+    texts = texts_of(run(a_step(EXACT), host))
+
+    [[complaint]] = host.complaints
+    assert complaint.startswith("S1 is in context, which means that it asks for nothing, but it says")
+    assert "| S1 | 1 | Show at most twenty loans" in texts["IDEA.md"]
 
 
 def test_complaints_about_many_lost_facts_are_limited() -> None:

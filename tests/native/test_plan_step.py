@@ -489,7 +489,7 @@ COMPLETE = [a_truth(serves=["NOTE-01", "01:C1"]), a_truth("The newest is first",
     ("truths", "complaint"),
     [
         (
-            [a_truth("The newest is first", ["NOTE-01", "01:C1", "01:C2"])],
+            [a_truth("The newest note is first", ["NOTE-01", "01:C1", "01:C2"])],
             "no plan covers requirement NOTE-02",
         ),
         ([a_truth(serves=["NOTE-01", "NOTE-02", "01:C1"])], "criterion 01:C2: The newest is first"),
@@ -510,6 +510,14 @@ def test_each_break_between_the_phase_and_its_truths_is_one_exact_complaint(
     assert host.keys == ("plan", "revise-1")
     assert len(problems) == 1
     assert complaint in problems[0]
+
+
+def test_truths_without_a_word_of_the_requirement_that_they_serve_are_sent_back_once() -> None:
+    vague = {"plans": [an_answer(truths=[a_truth("The module works", ["NOTE-01", "01:C1"]), COMPLETE[1]])]}
+    host = FakeHost(agent={"plan": vague, "revise-1": vague})
+    run(a_step(LONG), host)
+
+    assert "the truths that serve it say 'The module works'" in host.task("revise-1").prompt
 
 
 def test_a_requirement_that_a_plan_lists_but_no_truth_serves_is_sent_back() -> None:
@@ -691,7 +699,7 @@ def test_no_requirement_and_no_statement_is_left_out_of_a_long_list() -> None:
         requirements=tuple(Requirement(id=name, text="It works", statements=ids) for name in names),
         statements=statements,
     )
-    truths = [a_truth(serves=[*names, "01:C1"])]
+    truths = [a_truth("It works", serves=[*names, "01:C1"])]
     host = FakeHost(agent={"plan": {"plans": [an_answer(truths=truths)]}})
     run(evolve(a_step(phase), planning=planning), host)
     prompt = host.task("plan").prompt

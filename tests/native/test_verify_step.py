@@ -579,6 +579,32 @@ def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> No
     assert "also without the work of this plan: it proves nothing about it" in host.tasks[0][1].prompt
 
 
+def test_the_lines_of_a_test_prove_nothing_alone_because_nobody_ran_it(tree: Path) -> None:
+    (tree / "test_notes.py").write_text("def test_add():\n    assert add('x')\n")
+    cited = cites(file="test_notes.py", first=1, last=2)
+    host = FakeHost(agent=says(cited, uses=(ToolRecord(tool="Read", target="test_notes.py"),)))
+
+    assert not report_of(a_step(ADD), host).passed
+    assert "test_notes.py:1-2 is a test, and proves something when it runs" in host.complaints[0][0]
+
+
+def test_a_verdict_that_holds_and_says_what_is_missing_contradicts_itself() -> None:
+    host = FakeHost(agent=says(verdict("01-01:T1", missing=["a check of the length"])))
+
+    assert not report_of(a_step(ADD), host).passed
+    assert "it holds, and is missing a check of the length: say which is true" in host.complaints[0][0]
+
+
+def test_a_verdict_on_words_that_are_nowhere_is_sent_back_once() -> None:
+    host = FakeHost(agent=says(verdict("01-01:T1")))
+    step = a_step(ADD, absent={"01-01:T1": ('"note added"',)})
+
+    assert report_of(step, host).passed
+    [[complaint]] = host.complaints
+    assert complaint.startswith('01-01:T1: no file of the project contains "note added": cite what computes')
+    assert '01-01:T1: "note added"' in host.tasks[0][1].prompt
+
+
 def test_files_that_no_plan_lists_are_shown_as_what_they_are(tree: Path) -> None:
     (tree / "dist").mkdir()
     for path in ("dist/notes.js", "extra.py"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from gsd_core.planning.exact import contradictions, exact_facts, missing_facts
+from gsd_core.planning.exact import contradictions, exact_facts, missing_facts, patterns_in_code
 
 PAIRS = tomllib.loads(Path(__file__).with_name("data").joinpath("exact_facts.toml").read_text("utf-8"))
 
@@ -96,3 +97,61 @@ def test_facts_are_found_in_linear_time(piece: str) -> None:
     missing_facts(exact_facts(piece * 20_000), piece * 20_000)
 
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('is refused with "unknown name: NAME"', "throw new Error(`Unknown name: ${name}`)"),
+        ('prints "the queue is full"', '"the queue"\n    " is full"'),
+        ('has a button "Add"', "<button>add</button>"),
+        ("`New(capacity)` makes a queue", "func New(capacity int)"),
+        ("takes `--dry-run`", 'add_argument("--dry-run")'),
+        ("ends with exit code 2", "sys.exit(2)"),
+        ("at most 20 posts", "if (posts.length >= 21)"),
+        ("more than 30 is refused", "x >= 31"),
+        ("waits 90 seconds", "timeout = 1.5 * MINUTE"),
+        ("waits 90 seconds", "setTimeout(end, 90_000)"),
+        ("up to 5 MB", "limit = 5 * 1024 * 1024"),
+        ("up to 1 GB", ""),
+        ("10,000 rows", "ROWS = 1e4"),
+        ("a discount of 5 %", "price * .05"),
+    ],
+)
+def test_what_code_has_to_contain_is_found_however_it_is_written(text: str, code: str) -> None:
+    patterns = [found.replace("[:alnum:]", "a-zA-Z0-9") for found in patterns_in_code(text).values()]
+
+    assert len(patterns) == bool(code)
+    assert all(re.search(pattern, code, re.IGNORECASE) for pattern in patterns)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('is refused with "unknown name: NAME"', 'throw new Error("missing value")'),
+        ("ends with exit code 2", "os.Exit(1) // in 12 ways, 1.2"),
+        ("more than 30 is refused", "x > 60"),
+        ("`ErrFull` is returned", "return nil"),
+        ('shows "free all day"', "return []"),
+    ],
+)
+def test_what_code_has_to_contain_is_missed(text: str, code: str) -> None:
+    [pattern] = patterns_in_code(text).values()
+
+    assert not re.search(pattern.replace("[:alnum:]", "a-zA-Z0-9"), code, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`sh backup.sh DIR` copies DIR to DIR.bak",
+        'The greeting is "Hej, NAME"',
+        'lists the bookings as lines like "09:05-10:00"',
+        "The table has two columns and one row",
+        "Values are escaped: `<`, `>` and `&`",
+        'Titles such as "Hello, World!" get an address',
+        "Opens at 09:30 on 2026-01-31, as in data/items.txt",
+    ],
+)
+def test_what_may_be_spelled_in_many_ways_need_not_be_in_the_code(text: str) -> None:
+    assert patterns_in_code(text) == {}

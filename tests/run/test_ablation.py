@@ -343,6 +343,56 @@ def test_what_happened_to_the_tests_of_a_plan_is_said(root: Path) -> None:
     ]
 
 
+def test_tests_that_did_not_run_or_were_skipped_are_named(root: Path) -> None:
+    write(root, "adder.py", "def add(a, b):\n    return a + b\n")
+    write(root, "test_adder.py", TEST.format("adder.add(1, 2)"))
+    later = TEST.format("adder.add(2, 1)").replace("test_it", "test_later")
+    write(root, "test_later.py", later.replace("    def", "    @unittest.skip('later')\n    def"))
+    write(root, "other/test_other.py", TEST.format("adder.add(0, 3)").replace("test_it", "test_other"))
+    commit(root)
+
+    seen = [one.text for one in measured(root, "python3 -m unittest -q").seen]
+
+    assert seen == [
+        "no check of plan 01-01 runs its tests in other/test_other.py",
+        "these tests of plan 01-01 are skipped: test_later.Adding.test_later",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("index", "test"),
+    [
+        ('exports.add = require("./lib/add.js").add;', 'const { add } = require("./index.js");'),
+        ('export { add } from "./lib/add.js";', 'import { add } from "./index.js";'),
+    ],
+    ids=["require", "export"],
+)
+def test_a_test_that_imports_a_new_index_file_is_measured_with_the_functions_out(
+    root: Path, index: str, test: str
+) -> None:
+    is_module = index.startswith("export {")
+    write(root, "package.json", f'{{"type": "{"module" if is_module else "commonjs"}"}}')
+    export = "export const add =" if is_module else "exports.add ="
+    write(root, "lib/add.js", f"{export} (a, b) => a + b;\n")
+    write(root, "index.js", f"{index}\n")
+    modules = [test, *(f'const {name} = require("{module}");' for name, module in NODE.items())]
+    if is_module:
+        modules = [test, *(f'import {name} from "{module}";' for name, module in NODE.items())]
+    cases = ['test("adds", () => assert.equal(add(1, 2), 3));', 'test("throws", () => assert.ok(true));']
+    write(root, "test/add.test.js", "\n".join([*modules, *cases]).replace("./index", "../index"))
+    commit(root)
+
+    [result] = [one.result for one in measured(root, "node --test test/add.test.js").checks]
+
+    assert {case.name.rpartition("> ")[2]: case.passes_without for case in result.cases} == {
+        "adds": False,
+        "throws": True,
+    }
+
+
+NODE = {"assert": "node:assert", "test": "node:test"}
+
+
 ONCE = """import os
 import unittest
 import adder

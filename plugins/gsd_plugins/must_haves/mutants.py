@@ -125,7 +125,18 @@ def _values(node: Node) -> Iterator[Mutant]:
         changed = f"{text}X"
     else:
         return
-    yield _replaced(node, "value", text, changed)
+    if not _names_module(node):
+        yield _replaced(node, "value", text, changed)
+
+
+def _names_module(node: Node) -> bool:
+    """Whether a text of JavaScript says which file is loaded: ``export … from "./a"``, ``require("./a")``."""
+    outer = [one for one in lineage(node) if one.type not in ("string", "arguments")][1:2]
+    return any(
+        one.type == "export_statement"
+        or (one.type == "call_expression" and text_of(one, "function") in ("require", "import"))
+        for one in outer
+    )
 
 
 def _is_only_text(statement: Node) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import attrs
 
 from gsd_core import History, TaskCheck, ToolRecord, protected_part, read_below, redact, safe_text, some_of
+from gsd_core.planning.plan_tasks import is_test_file
 
 from .answers import Citation
 from .plan_checks import is_trivial_check
@@ -47,6 +48,11 @@ class Sources:
             return (
                 f"{describe(citations[0])} passes without the work too, so it shows only that "
                 "nothing broke: cite lines as well, or a command that fails without the work",
+            )
+        if not problems and all(one.file and is_test_file(one.file) for one in citations):
+            return (
+                f"{describe(citations[0])} is a test, and proves something when it runs: cite the command, "
+                "and the test case",
             )
         return problems
 

@@ -159,7 +159,7 @@ def lost_facts(answer: RoadmapAnswer, statements: Sequence[Statement]) -> Iterat
     """Yield a complaint for each statement with an exact fact that nothing that comes from it contains.
 
     A statement is kept by all that names it together: requirements, with the criteria of their phases, and
-    constraints. A reason that names the statement is accepted.
+    constraints. A reason that names the statement is accepted. One that is context has no such fact.
     """
     criteria = {name: phase.criteria for phase in answer.phases for name in phase.requirements}
     reasons = [one.reason for one in (*answer.requirements, *answer.later)]
@@ -174,14 +174,20 @@ def lost_facts(answer: RoadmapAnswer, statements: Sequence[Statement]) -> Iterat
             kept[name].append(f"{constraint.type}: {constraint.what}")
     for statement in statements:
         name = statement.id
-        # What is out of scope or context has no text of its own. A block of lines is given to the planner
-        # as it is.
+        facts = exact_facts(statement.text)
+        if name in answer.context and name not in kept and facts:
+            yield (
+                f"{name} is in context, which means that it asks for nothing, but it says "
+                f"{_quote(statement.text)}: make a requirement or a constraint of it, or leave it there if "
+                "nothing has to be built or checked for it"
+            )
+        # What is out of scope has no text of its own. A block of lines is given to the planner as it is.
         if name not in kept or "\n" in statement.text or re.search(rf"\b{name}\b", "\n".join(reasons)):
             continue
-        if lost := missing_facts(exact_facts(statement.text), "\n".join([*kept[name], *beside[name]])):
-            facts = ", ".join(repr(one.text) for one in lost)
+        if lost := missing_facts(facts, "\n".join([*kept[name], *beside[name]])):
+            said = ", ".join(repr(one.text) for one in lost)
             yield (
-                f"{name} says {_quote(statement.text)}, but {facts} is not in what comes from it: "
+                f"{name} says {_quote(statement.text)}, but {said} is not in what comes from it: "
                 f"{_quote('; '.join(kept[name]))}. Keep it there or in a criterion of the phase, or give a "
                 f"reason that names {name}"
             )

@@ -62,9 +62,9 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan], as_written: Sequenc
 def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
     """Yield a complaint for each requirement with an exact fact that no plan for it contains.
 
-    Not for criteria: the numbers and texts in them are often examples, and the verifier tries them.
-    The phase's earlier plans count too. A fact is not missed if a decision of the phase has another one in
-    its place: a new limit, another order.
+    Also if the truths that serve it have no word of it. Not for criteria: the numbers and texts in them are
+    often examples, and the verifier tries them. The phase's earlier plans count too. A fact is not missed if
+    a decision of the phase has another one in its place: a new limit, another order.
     """
     phase = phase_of(step)
     decided = "\n".join(one.text for one in read_decisions(phase.context))
@@ -75,13 +75,23 @@ def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
         # A plan may spell a call or a command otherwise.
         facts = [one for one in missing_facts(exact_facts(text), said) if not one.text.startswith("`")]
         overruled = contradictions(facts, decided)
+        truths = ((plan, truth) for plan in serving for truth in plan.must_haves.truths)
+        quoted = "; ".join(truth.text for plan, truth in truths if name in served_by(plan, truth))
         if serving and (lost := [one.text for one in facts if one not in overruled]):
-            truths = ((plan, truth) for plan in serving for truth in plan.must_haves.truths)
-            quoted = "; ".join(truth.text for plan, truth in truths if name in served_by(plan, truth))
             yield (
                 f"{name} says {text!r}, but {', '.join(map(repr, lost))} is not in the plans for it, with "
                 f"the truths {quoted!r}: keep it in a truth that serves {name}"
             )
+        elif quoted and _words(text).isdisjoint(_words(quoted)):
+            yield (
+                f"{name} says {text!r}, and the truths that serve it say {quoted!r}: give a truth that says "
+                f"what can be seen when {name} holds"
+            )
+
+
+def _words(text: str) -> set[str]:
+    """Return the beginnings of the longer words of *text*, so that "refused" is the same as "refuses"."""
+    return {word[:5] for word in re.findall(r"\w{4,}", text.casefold())}
 
 
 def _texts(plan: Plan) -> Iterator[str]:

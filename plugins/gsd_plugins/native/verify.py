@@ -150,6 +150,7 @@ async def _ask_verifier(
         if not answered.sent_back:
             problems += _proves_too_much(required, answered.value)
             problems += _in_untested_code(answered.value, phase)
+            problems += _without_exact_words(answered.value, phase)
         return tuple(problems)
 
     try:
@@ -207,6 +208,10 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         section("Files of the commits that no plan lists", fence("unlisted", bullets(unlisted))),
         section("Current output of the checks, in a clean checkout", outputs),
         section("Faults that no test notices", fence("faults", bullets(map(str, phase.unnoticed)))),
+        section(
+            "Exact words that no file of the project contains",
+            fence("absent", bullets(f"{name}: {some_of(words)}" for name, words in phase.absent.items())),
+        ),
     )
 
 
@@ -311,6 +316,19 @@ def _in_untested_code(value: object, phase: PhaseView) -> Iterator[str]:
             )
 
 
+def _without_exact_words(value: object, phase: PhaseView) -> Iterator[str]:
+    """Yield a complaint about verdicts on requirements whose exact words or numbers are nowhere."""
+    for entry in _entries(value, "verdicts"):
+        if validate_answer(VerdictAnswer, entry):
+            continue
+        verdict = parse_answer(VerdictAnswer, entry)
+        if verdict.status == "holds" and (words := phase.absent.get(verdict.id)):
+            yield (
+                f"{verdict.id}: no file of the project contains {some_of(words)}: cite what computes it, or "
+                "a command whose output shows it, or say that it fails"
+            )
+
+
 def _function_of(citation: Citation, faults: Sequence[Unnoticed]) -> str:
     """Return the name of the function that contains the cited lines, if it is one of *faults*."""
     for one in faults:
@@ -325,6 +343,8 @@ def _unproven(verdict: VerdictAnswer, sources: Sources) -> tuple[str, ...]:
         return ()
     # Also for a person's check: `--yes` assumes it, so at least the code for it has to be there.
     problems = sources.problems(verdict.citations)
+    if verdict.status == "holds" and verdict.missing:
+        problems = (*problems, f"it holds, and is missing {some_of(verdict.missing)}: say which is true")
     if verdict.status == "human" and not verdict.evidence.strip():
         problems = (*problems, "evidence has to say what the person should do")
     return problems
