@@ -144,8 +144,7 @@ class Project:
             raise NotFound(f"no question {question!r} in this project")
         record, asked = found
         if given := record.answers.get(question):
-            who = given.who
-            raise Conflict(f"{question} is already answered: {given.words} (by {who})")
+            raise Conflict(f"{question} is already answered: {given.words} (by {given.who})")
         if record.withdrawn:
             raise Conflict(f"{question} is no longer open")
         answer = attrs.evolve(_parsed(asked, words), by=by)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -57,10 +57,9 @@ WANT = Serializer(Want, "kind name shown sha256=digest")
 
 @attrs.frozen(kw_only=True)
 class TrustRecord:
-    """What a user has trusted in the *project* at a path, and when."""
+    """What a user has trusted in the *project* at a path."""
 
     project: str
-    at: str
     digests: frozenset[str]
 
 
@@ -81,11 +80,11 @@ class TrustStore:
         if _is_inside(self.folder, root):
             return frozenset()
         own = self._read(self._path(root))
-        if own and own.project == str(root.resolve()) and wanted <= own.digests:
+        here = own.digests if own and own.project == str(root.resolve()) else frozenset[str]()
+        records = map(self._read, self._files())
+        if wanted <= here or any(record and record.digests == wanted for record in records):
             return wanted
-        if any(record.digests == wanted for record in self.records()):
-            return wanted
-        return wanted & own.digests if own and own.project == str(root.resolve()) else frozenset()
+        return wanted & here
 
     def add(self, root: Path, wants: Sequence[Want], at: datetime) -> None:
         """Trust *wants*, and nothing else any more, for the project at *root*.
@@ -105,20 +104,11 @@ class TrustStore:
     def revoke(self, root: Path, wants: Sequence[Want]) -> int:
         """Forget what was trusted at *root*, and every record of the same *wants*; return their number."""
         wanted = frozenset(want.digest for want in wants)
-        doomed = {self._path(root)}
-        doomed |= {
-            path for path in self._files() if (record := self._read(path)) and record.digests == wanted
-        }
-        existing = [path for path in doomed if path.exists()]
+        same = {path for path in self._files() if (record := self._read(path)) and record.digests == wanted}
+        existing = [path for path in {self._path(root), *same} if path.exists()]
         for path in existing:
             path.unlink()
         return len(existing)
-
-    def records(self) -> Iterator[TrustRecord]:
-        """Yield what was trusted in any project."""
-        for path in self._files():
-            if record := self._read(path):
-                yield record
 
     def _files(self) -> Iterable[Path]:
         return sorted(self.folder.glob("*.json"))
@@ -150,7 +140,7 @@ class TrustStore:
         # An empty set would equal that of every project which wants nothing, and be of no use.
         if not digests:
             return None
-        return TrustRecord(project=project, at=str(table.get("at", "")), digests=frozenset(digests))
+        return TrustRecord(project=project, digests=frozenset(digests))
 
 
 @attrs.frozen

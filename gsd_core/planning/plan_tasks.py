@@ -233,25 +233,22 @@ def _task_of_element(number: int, element: Element) -> Task:
         parts.setdefault(part.name, part)
     texts = {name: part.text for name, part in parts.items()}
     verify, check, human = _read_verify(parts.get("verify"))
+    # A checkpoint of an unknown kind waits for a person too.
+    kind = element.attributes.get("type", "").strip().lower()
+    other: TaskType = "checkpoint:human-verify" if kind.startswith("checkpoint") else "auto"
+    paths = (_FILE_REMARK.sub("", part.strip(" -`\t")) for part in re.split(r"[,\n]", texts.get("files", "")))
     details = {name: text for name, text in texts.items() if text and name not in (*TASK_PARTS, HUMAN_CHECK)}
     return Task(
         number=number,
         name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
-        type=_task_type(element.attributes.get("type", "")),
-        files=_read_files(texts.get("files", "")),
+        type=_TYPES.get(kind, other),
+        files=tuple(path.replace("&#44;", ",") for part in paths if (path := part.strip("` \t"))),
         action=texts.get("action", ""),
         verify=verify,
         check=check,
         done=texts.get("done", ""),
         details={**details, HUMAN_CHECK: human} if human else details,
     )
-
-
-def _task_type(text: str) -> TaskType:
-    """Return a task's type; a checkpoint of an unknown kind waits for a person too."""
-    kind = text.strip().lower()
-    other: TaskType = "checkpoint:human-verify" if kind.startswith("checkpoint") else "auto"
-    return _TYPES.get(kind, other)
 
 
 def _read_verify(element: Element | None) -> tuple[str, str, str]:
@@ -301,11 +298,6 @@ def render_command(command: str) -> str:
     text = escape(command, "automated")
     plain = not _ENTITY.search(command) and read_command(text) == command.strip()
     return text if plain else f"<![CDATA[{text}]]>"
-
-
-def _read_files(text: str) -> tuple[str, ...]:
-    paths = (_FILE_REMARK.sub("", part.strip(" -`\t")).strip("` \t") for part in re.split(r"[,\n]", text))
-    return tuple(path.replace("&#44;", ",") for path in paths if path)
 
 
 # Reading tasks: sections of markdown, `## Task 1: NAME`, with or without fields below the heading

@@ -300,10 +300,10 @@ class Roadmap:
             status = _field(self.lines[section.line + 1 : section.end], "status")
             if section.done or says_complete(status):
                 return True
-        for row in own(self.rows):
-            if row.completes(mention.name) or (not entries and any(map(says_complete, row.cells[1:]))):
-                return True
-        return False
+        return any(
+            row.completes(mention.name) or (not entries and any(map(says_complete, row.cells[1:])))
+            for row in own(self.rows)
+        )
 
     def details(self, mention: Mention) -> Details:
         """Return the fields of a phase; of one that only has an entry, the goal is the entry's text."""
