@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -122,25 +122,14 @@ class TrustStore:
         try:
             if path.stat().st_size > MAX_BYTES:
                 return None
-            data: object = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            data: Any = json.loads(path.read_text(encoding="utf-8"))
+            schema, project = data["schema"], data["project"]
+            digests = frozenset(want["sha256"] for want in data["wants"])
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
             return None
-        if not isinstance(data, dict):
-            return None
-        table = cast("dict[str, Any]", data)
-        wants, project = table.get("wants"), table.get("project")
-        if table.get("schema") != SCHEMA or not isinstance(project, str) or not isinstance(wants, list):
-            return None
-        digests: set[str] = set()
-        for want in cast("list[object]", wants):
-            digest = cast("dict[str, object]", want).get("sha256") if isinstance(want, dict) else None
-            if not isinstance(digest, str):
-                return None
-            digests.add(digest)
+        is_valid = schema == SCHEMA and all(isinstance(text, str) for text in (project, *digests))
         # An empty set would equal that of every project which wants nothing, and be of no use.
-        if not digests:
-            return None
-        return TrustRecord(project=project, digests=frozenset(digests))
+        return TrustRecord(project=project, digests=digests) if is_valid and digests else None
 
 
 @attrs.frozen

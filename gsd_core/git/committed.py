@@ -88,14 +88,9 @@ def ignored(git: Command, paths: Iterable[str]) -> tuple[str, ...]:
 
 def _clean(paths: Iterable[str]) -> Iterator[str]:
     """Yield each path inside the project once, without ``./`` and trailing slashes."""
-    seen: set[str] = set()
-    for path in paths:
-        pure = PurePosixPath(path.strip())
-        text = pure.as_posix()
-        if not path.strip() or pure.is_absolute() or ".." in pure.parts or text in seen:
-            continue
-        seen.add(text)
-        yield text
+    stripped = (PurePosixPath(path.strip()) for path in paths if path.strip())
+    inside = (path.as_posix() for path in stripped if not path.is_absolute() and ".." not in path.parts)
+    yield from dict.fromkeys(inside)
 
 
 class _Tree:

@@ -296,11 +296,9 @@ def _file_issues(root: Path) -> Iterator[HealthIssue]:
                 if "duplicate key" not in flaw:
                     fix = "put the pattern in single quotes, and write each ' in it twice"
                 yield HealthIssue("W101", path, flaw, fix)
-        verdict = read_verdict(folder)
-        for flaw in verdict.flaws if verdict else ():
-            yield HealthIssue(
-                "W101", verdict.path if verdict else "", flaw, "fix the file, or verify the phase again"
-            )
+        if verdict := read_verdict(folder):
+            for flaw in verdict.flaws:
+                yield HealthIssue("W101", verdict.path, flaw, "fix the file, or verify the phase again")
 
 
 @attrs.frozen(kw_only=True)

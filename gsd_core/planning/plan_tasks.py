@@ -73,19 +73,17 @@ _NO_SOURCE = re.compile(r"\.(?:md|json|ya?ml|toml|ini|cfg|conf|properties)$|(?:^
 
 def _features(body: str, files: Sequence[str]) -> tuple[Task, ...]:
     """Return the tasks of each ``<feature>``, which GSD's TDD plans have instead of tasks."""
-    found = [
-        _task_of_element(number, element)
-        for number, element in enumerate(islice(named(body, "feature"), MAX_TASKS + 1), start=1)
-    ]
+    found = list(islice(named(body, "feature"), MAX_TASKS + 1))
     check = _verification_command(body)
     tasks: list[Task] = []
-    for feature in found:
+    for number, element in enumerate(found, start=1):
+        feature = _task_of_element(number, element)
         one = attrs.evolve(
             feature,
             name=feature.name or "the feature",
             files=feature.files or (tuple(files) if len(found) == 1 else ()),
             # The plan's own check is about all features, so only the last one can pass it.
-            check=feature.check or (check if feature.number == len(found) else ""),
+            check=feature.check or (check if number == len(found) else ""),
         )
         tasks += cycle_of(one, len(tasks) + 1)
     return tuple(tasks)

@@ -338,8 +338,7 @@ def check_names_phases(roadmap: Roadmap) -> None:
     Without this, a run would take the project for a new one. A roadmap whose milestones have all
     shipped is not an error.
     """
-    open_phases = any(not mention.shipped for mention in roadmap.mentions())
-    if roadmap.unclosed >= 0 and not open_phases:
+    if roadmap.unclosed >= 0 and all(mention.shipped for mention in roadmap.mentions()):
         opening = roadmap.lines[roadmap.unclosed].strip()[:40]
         closing = "</details>" if opening.startswith("<") else opening[:3]
         raise PlanningError(

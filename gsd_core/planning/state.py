@@ -35,7 +35,8 @@ DECISIONS = ("decisions", "key decisions", "decisions made")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
 Field: TypeAlias = str | Callable[[str], str]
 """The new value of a field, or what makes it of the old one."""
-NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
+NOTHING = re.compile(r"^\(?(?:none(?: yet)?|no [\w ]+ yet)\.?\)?$", re.IGNORECASE)
+"""What an empty list says: ``None yet.``, ``(none)``, ``No decisions yet``."""
 
 
 def set_position(text: str, change: SetPosition) -> str:
