@@ -15,14 +15,15 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from gsd_core.machine.facts import TaskCommitted
 from gsd_core.machine.state import State
 from gsd_core.planning.model import PhaseView, Plan, Task
 from gsd_core.views.forecast import forecast
-from gsd_core.views.summary import StepDone, TaskDone
+from gsd_core.views.summary import StepDone
 
 USUAL = {"discuss": 60, "plan": 200, "execute/a": 300, "execute/b": 300, "verify": 200, "complete": 1}
 TASKS = tuple(Task(number=number, name="") for number in (1, 2))
-DONE = tuple(TaskDone(task=str(task.number), name="", commit="") for task in TASKS)
+DONE = tuple(TaskCommitted(task=str(task.number), name="", commit="") for task in TASKS)
 
 
 def contains(finished: int, dice: random.Random) -> bool:

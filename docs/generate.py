@@ -18,12 +18,10 @@ from typing import Any, Literal, cast, get_args, get_origin
 import attrs
 import click
 
-import gsd_core
 from docs import http
 from docs.messages import error_names, messages
 from docs.tables import ACTIVITY, EVENTS, FACTS, OWN_FILES, PLANNING_FILES
-from gsd_core import errors, hookspecs
-from gsd_core.api import PROVISIONAL
+from gsd_core import api, errors, hookspecs
 from gsd_core.cli.app import gsd
 from gsd_core.cli.commands import COMMANDS, PLUGIN_COMMANDS
 from gsd_core.cli.help import EXAMPLES
@@ -31,7 +29,7 @@ from gsd_core.cli.options import classes_of
 from gsd_core.cli.plugin_loading import LOADED, Loaded, load_plugins
 from gsd_core.errors import GsdError
 from gsd_core.exit_codes import EXIT_CODE_MEANINGS, exit_code
-from gsd_core.hook_markers import Stability, mode_of, stability_of
+from gsd_core.hook_markers import PROVISIONAL, Stability, mode_of, stability_of
 from gsd_core.journal.schema import SCHEMA, TABLES
 from gsd_core.machine.facts import KIND_OF
 from gsd_core.planning.config_keys import KEYS, Status
@@ -181,8 +179,8 @@ def _values() -> Iterator[str]:
         "Every value is frozen and takes keyword arguments only; use `attrs.evolve` to get a changed copy.",
         "[Types with a fixed set of values](#types-with-a-fixed-set-of-values) are at the end.",
     )
-    for name in sorted(gsd_core.__all__):
-        found = getattr(gsd_core, name)
+    for name in sorted(vars(api)):
+        found = getattr(api, name)
         if inspect.isclass(found) and not issubclass(found, Exception):
             yield f"## {name}"
             yield ""
@@ -200,8 +198,8 @@ def _values() -> Iterator[str]:
     yield ""
     yield "| type | level | values |"
     yield "|---|---|---|"
-    for name in sorted(gsd_core.__all__):
-        found = getattr(gsd_core, name)
+    for name in sorted(vars(api)):
+        found = getattr(api, name)
         if get_origin(found) is not None:
             level = "provisional" if name in PROVISIONAL else "stable"
             values = ", ".join(f"`{_alias_part(part)}`" for part in get_args(found))

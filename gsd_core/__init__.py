@@ -17,22 +17,21 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from .api import *  # noqa: F403 - the names of its __all__
-    from .api import __all__ as __all__
+    from .api import *  # noqa: F403 - all that it imports
 else:
     # Importing all public names takes several times as long as `gsd --help` may. Type checkers do not see
     # this function, because with it they would accept every name.
     def __getattr__(name: str) -> object:
         import importlib
 
-        api = importlib.import_module(".api", __name__)
+        api = vars(importlib.import_module(".api", __name__))
         if name in globals():  # a submodule that was imported just now
             return globals()[name]
-        if name in api.__all__ or name == "__all__":
-            return globals().setdefault(name, getattr(api, name))
+        if name == "__all__":
+            return globals().setdefault(name, [each for each in api if not each.startswith("_")])
+        if name in api and not name.startswith("_"):
+            return globals().setdefault(name, api[name])
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        import importlib
-
-        return sorted({*globals(), *importlib.import_module(".api", __name__).__all__})
+        return sorted({*globals(), *__getattr__("__all__")})

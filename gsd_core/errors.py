@@ -229,7 +229,7 @@ class Fenced(JournalError):
 
 _NO_TEMPORARY = "No usable temporary directory"  # tempfile.gettempdir, about several folders
 NO_TEMPORARY_HINT = "set TMPDIR to a folder that can be written to, then run gsd resume"
-_OF_A_PATH = "check the path and what is there, then run gsd resume"
+_ADVICE_FOR_A_PATH = "check the path and what is there, then run gsd resume"
 _ADVICE: Mapping[int, str] = {
     errno.EROFS: "make the file system writable, then run gsd resume",
     errno.ENOSPC: "free some disk space, then run gsd resume",
@@ -244,18 +244,9 @@ _ADVICE: Mapping[int, str] = {
     errno.EIO: "check the disk, then run gsd resume",
     errno.ESTALE: "mount the file system again, then run gsd resume",
 }
-_ADVICE_FOR_A_PATH: Mapping[int, str] = dict.fromkeys(
-    (
-        errno.ENOENT,
-        errno.ENOTDIR,
-        errno.EISDIR,
-        errno.EEXIST,
-        errno.ELOOP,
-        errno.ENAMETOOLONG,
-        errno.ETXTBSY,
-        errno.ENXIO,
-    ),
-    _OF_A_PATH,
+_ABOUT_A_PATH = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP),
+    *(errno.ENAMETOOLONG, errno.ETXTBSY, errno.ENXIO),
 )
 
 
@@ -273,7 +264,7 @@ def machine_error(error: BaseException) -> MachineError | None:
     path = error.filename2 or error.filename
     if error.errno == errno.ENOENT and not path and (error.strerror or "").startswith(_NO_TEMPORARY):
         return MachineError(f"{error.strerror}", hint=NO_TEMPORARY_HINT)
-    hint = _ADVICE.get(error.errno) or (_ADVICE_FOR_A_PATH.get(error.errno) if path else None)
+    hint = _ADVICE_FOR_A_PATH if path and error.errno in _ABOUT_A_PATH else _ADVICE.get(error.errno)
     if hint is None:
         return None
     where = f"{str(path)!r}: " if isinstance(path, str | bytes) or hasattr(path, "__fspath__") else ""
@@ -290,7 +281,7 @@ def plugin_refusal(error: BaseException) -> MachineError | None:
     cause = error.__cause__ if judged else error
     if isinstance(cause, OSError):
         forbidden = cause.errno in (errno.EACCES, errno.EPERM)
-        if cause.errno in _ADVICE_FOR_A_PATH and cause.filename:
+        if cause.errno in _ABOUT_A_PATH and cause.filename:
             return None
         if forbidden and (judged or not cause.filename):
             return None

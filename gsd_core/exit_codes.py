@@ -10,21 +10,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from . import errors
-from .errors import (
-    CannotNotify,
-    Credentials,
-    Exhausted,
-    Fenced,
-    GsdError,
-    Interference,
-    JournalError,
-    NoSandbox,
-    Outage,
-    Parked,
-    PluginRefused,
-    Transient,
-    UserError,
-)
 
 
 class ExitCode(IntEnum):
@@ -60,18 +45,18 @@ EXIT_CODE_MEANINGS: Mapping[ExitCode, str] = {
 }
 
 _EXIT_CODES: Mapping[type, ExitCode] = {
-    GsdError: ExitCode.FAILED,
-    Transient: ExitCode.TRANSIENT,
-    Interference: ExitCode.FAILED,
-    Parked: ExitCode.QUESTION,
-    Credentials: ExitCode.CREDENTIALS,
-    Exhausted: ExitCode.EXHAUSTED,
-    PluginRefused: ExitCode.USAGE,
-    UserError: ExitCode.USAGE,
-    NoSandbox: ExitCode.CREDENTIALS,
-    CannotNotify: ExitCode.CREDENTIALS,
-    JournalError: ExitCode.USAGE,
-    Fenced: ExitCode.FAILED,
+    errors.GsdError: ExitCode.FAILED,
+    errors.Transient: ExitCode.TRANSIENT,
+    errors.Interference: ExitCode.FAILED,
+    errors.Parked: ExitCode.QUESTION,
+    errors.Credentials: ExitCode.CREDENTIALS,
+    errors.Exhausted: ExitCode.EXHAUSTED,
+    errors.PluginRefused: ExitCode.USAGE,
+    errors.UserError: ExitCode.USAGE,
+    errors.NoSandbox: ExitCode.CREDENTIALS,
+    errors.CannotNotify: ExitCode.CREDENTIALS,
+    errors.JournalError: ExitCode.USAGE,
+    errors.Fenced: ExitCode.FAILED,
 }
 """Of the classes of an error, the nearest one that is listed here decides."""
 
@@ -88,7 +73,7 @@ def error_kind(error: BaseException) -> str:
     is the nearest class of :mod:`gsd_core.errors`, or else the nearest built-in one.
     """
     classes = [cls for cls in type(error).__mro__ if cls.__module__ in (errors.__name__, "builtins")]
-    return next((cls for cls in classes if issubclass(cls, GsdError)), classes[0]).__name__
+    return next((cls for cls in classes if issubclass(cls, errors.GsdError)), classes[0]).__name__
 
 
 def exit_code_of_kind(kind: str, *, limited: bool = False) -> ExitCode:
@@ -98,9 +83,9 @@ def exit_code_of_kind(kind: str, *, limited: bool = False) -> ExitCode:
     then, the limit counts as exhausted.
     """
     cls = getattr(errors, kind, None)
-    if not (isinstance(cls, type) and issubclass(cls, GsdError)):
+    if not (isinstance(cls, type) and issubclass(cls, errors.GsdError)):
         return ExitCode.FAILED
-    if limited and issubclass(cls, Transient) and not issubclass(cls, Outage):
+    if limited and issubclass(cls, errors.Transient) and not issubclass(cls, errors.Outage):
         return ExitCode.EXHAUSTED
     return _exit_code_of(cls)
 

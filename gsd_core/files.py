@@ -59,8 +59,21 @@ def read_below(root: Path, path: str | PurePath, *, limit: int = MAX_BYTES) -> b
 
 def read_start(root: Path, path: str | PurePath, limit: int) -> bytes:
     """Return the first *limit* bytes of a regular file."""
-    with _open(root, path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
-        return file.read(limit)
+    with _parent(root, path, follow=True) as (folder, name):
+        # Without waiting: opening a pipe would block until somebody writes to it.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(name or ".", flags, dir_fd=folder)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # a socket
+                raise _not_regular(path) from error
+            raise
+    try:
+        _check_regular(descriptor, path)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(descriptor)
 
 
 def start_as_text(root: Path, path: str | PurePath, limit: int) -> str:
@@ -219,24 +232,6 @@ def _kind(root: Path, path: str | PurePath) -> Literal["file", "folder", "other"
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
-@contextmanager
-def _open(root: Path, path: str | PurePath) -> Generator[int]:
-    with _parent(root, path, follow=True) as (folder, name):
-        # Without waiting: opening a pipe would block until somebody writes to it.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
-            descriptor = os.open(name or ".", flags, dir_fd=folder)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # a socket
-                raise _not_regular(path) from error
-            raise
-        try:
-            _check_regular(descriptor, path)
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-
 def _check_regular(descriptor: int, path: str | PurePath) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise _not_regular(path)
@@ -288,7 +283,8 @@ def _parent(
                     raise FileRefused(errno.ELOOP, "its links form a loop", str(path))
                 target = PurePosixPath(os.readlink(part, dir_fd=opened[-1]))
                 if target.is_absolute():
-                    top = next((top for top in _spellings(root) if target.is_relative_to(top)), None)
+                    spellings = (str(root.absolute()), os.path.realpath(root))
+                    top = next((top for top in spellings if target.is_relative_to(top)), None)
                     if top is None:
                         raise outside
                     target, opened = target.relative_to(top), opened[:1]
@@ -304,7 +300,3 @@ def _parent(
 def _opened(closing: ExitStack, descriptor: int) -> int:
     closing.callback(os.close, descriptor)
     return descriptor
-
-
-def _spellings(root: Path) -> tuple[str, str]:
-    return str(root.absolute()), os.path.realpath(root)

@@ -39,6 +39,19 @@ Level: TypeAlias = Literal["provisional", "stable", "deprecated"]
 a plugin that uses it is warned about, and it is going to be removed.
 """
 
+PROVISIONAL = frozenset(
+    {
+        *("AgentFunction", "AgentHost", "AgentResult", "AgentTask", "Activity", "Conversation", "Ended"),
+        *("Limits", "Role", "ToolRecord"),
+        *("StepHost", "StepSituation", "StepType", "CompletedStep", "Found", "FileMove", "Tag"),
+        *("DeferredTask", "ReplacedBecause", "ReplacedCheck", "TaskCommit"),
+        *("ConfinedProcess", "Place", "SandboxUnavailable", "SandboxedCommand"),
+        *("AddDecisions", "AddPhase", "AddQuickTask", "Change", "ListPlans", "MapRequirement"),
+        *("Panel", "SetPosition", "TickPhase", "TickPlan"),
+    }
+)
+"""The public names that may change in any minor release; see :data:`Level`."""
+
 
 @attrs.frozen(kw_only=True)
 class Stability:

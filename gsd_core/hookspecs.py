@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from .hook_markers import PROJECT, Mark, hookimpl, hookspec, implements
+from .hook_markers import PROJECT as PROJECT
+from .hook_markers import Mark as Mark
+from .hook_markers import hookimpl as hookimpl
+from .hook_markers import hookspec as hookspec
+from .hook_markers import implements as implements
 from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .model.event import Event
 from .model.gap import Gap, GapReport
@@ -578,38 +582,3 @@ def gsd_links(notice: Notice) -> Iterable[str]:
                 yield url
     """
     return ()
-
-
-__all__ = [
-    "PROJECT",
-    "CommandOptions",
-    "ConfigValue",
-    "Finding",
-    "Mark",
-    "ProjectInfo",
-    "RunInfo",
-    "gsd_answer",
-    "gsd_check_budget",
-    "gsd_cli_commands",
-    "gsd_doctor",
-    "gsd_execute_step",
-    "gsd_find_gaps",
-    "gsd_find_mutants",
-    "gsd_lifespan",
-    "gsd_links",
-    "gsd_notify",
-    "gsd_on_event",
-    "gsd_panels",
-    "gsd_permit_tool",
-    "gsd_run_agent",
-    "gsd_sandbox",
-    "gsd_session_host",
-    "gsd_settings",
-    "gsd_steps",
-    "gsd_workspace",
-    "gsd_wrap_step",
-    "gsd_write_config",
-    "hookimpl",
-    "hookspec",
-    "implements",
-]

@@ -135,8 +135,10 @@ def end_marked(
             if process.handle in known
             or (process.mark is not None and (marks is None or process.mark in marks))
         }
-        to_end = _with_descendants(found, marked - spared) - spared
-        targets = [found[pid] for pid in sorted(to_end) if found[pid].is_ours()]
+        family = marked - spared
+        while more := {pid for pid, process in found.items() if process.parent in family} - family:
+            family |= more
+        targets = [found[pid] for pid in sorted(family - spared) if found[pid].is_ours()]
         known.update(process.handle for process in targets)
         return targets
 
@@ -182,13 +184,6 @@ def _ancestry(found: dict[int, Process], pid: int) -> set[int]:
         line.add(pid)
         pid = found[pid].parent if pid in found else pid
     return line
-
-
-def _with_descendants(found: dict[int, Process], pids: set[int]) -> set[int]:
-    family = set(pids)
-    while more := {pid for pid, process in found.items() if process.parent in family} - family:
-        family |= more
-    return family
 
 
 def processes(env_name: str = "") -> Iterator[Process]:

@@ -30,7 +30,7 @@ from gsd_core.machine.fold import fold
 from gsd_core.machine.history import History, fold_history
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
-from gsd_core.model.question import Answer, Question, parse_typed_answer
+from gsd_core.model.question import Answer, parse_typed_answer
 from gsd_core.processes import refuse_agents
 from gsd_core.run.publishing import events_of, redacted
 from gsd_core.run.spending import with_turns
@@ -144,11 +144,13 @@ class Project:
             raise NotFound(f"no question {question!r} in this project")
         record, asked = found
         if given := record.answers.get(question):
-            who = given.who
-            raise Conflict(f"{question} is already answered: {given.words} (by {who})")
+            raise Conflict(f"{question} is already answered: {given.words} (by {given.who})")
         if record.withdrawn:
             raise Conflict(f"{question} is no longer open")
-        answer = attrs.evolve(_parsed(asked, words), by=by)
+        try:
+            answer = attrs.evolve(parse_typed_answer(asked, words), by=by)
+        except UserError as error:
+            raise UserError(f"invalid answer to {asked.id}: {error}", hint=error.hint) from error
         put(self._path(), "answer", unstructure(answer), by=by)
         return answer
 
@@ -221,13 +223,6 @@ class Project:
         if self._directory is None or not self._directory.is_dir():
             self._directory = data_directory(self.root) if self.root.is_dir() else None
         return self._directory
-
-
-def _parsed(question: Question, words: str) -> Answer:
-    try:
-        return parse_typed_answer(question, words)
-    except UserError as error:
-        raise UserError(f"invalid answer to {question.id}: {error}", hint=error.hint) from error
 
 
 def output_schema(name: str) -> dict[str, Any]:

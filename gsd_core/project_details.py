@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import attrs
 
@@ -49,8 +49,9 @@ from gsd_core.views.project_details import (
     phase_details,
     phases_json,
 )
-from gsd_core.views.summary import RunSummary, summarize
+from gsd_core.views.summary import summarize
 
+T = TypeVar("T")
 JOURNAL = "journal.db"
 CHECKPOINT_FACTS = 200
 """After how many facts a state is kept, from which later pages of events are translated."""
@@ -175,7 +176,7 @@ class ProjectDetails:
         [traced] = await traced_phases(self._root, [view])
         rows = requirements_json(await trace_all(self._root, details.planning))["requirements"]
         texts = await asyncio.to_thread(_texts_of, traced)
-        summary = await asyncio.to_thread(self._summary)
+        summary = await asyncio.to_thread(self._of_facts, summarize)
         return phase_details(details, traced, texts=texts, summary=summary, requirements=rows)
 
     async def requirements(self) -> dict[str, Any]:
@@ -186,8 +187,7 @@ class ProjectDetails:
 
     async def commits(self, phase: str = "") -> list[dict[str, Any]]:
         """Return the commits of the last run, oldest first; those of one *phase* if it is named."""
-        found = await asyncio.to_thread(self._commits)
-        listed = [COMMIT.dump(commit) for commit in found]
+        listed = [COMMIT.dump(commit) for commit in await asyncio.to_thread(self._of_facts, commits_of)]
         return [commit for commit in listed if not phase or commit["phase"] == phase]
 
     async def commit(self, sha: str) -> dict[str, Any]:
@@ -250,7 +250,7 @@ class ProjectDetails:
 
     async def answered(self) -> list[dict[str, Any]]:
         """Return the questions of the last run that are answered, and who answered them."""
-        summary = await asyncio.to_thread(self._summary)
+        summary = await asyncio.to_thread(self._of_facts, summarize)
         return [ANSWERED.dump(one) for one in summary.decisions if one.answer is not None]
 
     async def lines(self, path: str, first: int, last: int) -> dict[str, Any]:
@@ -271,15 +271,11 @@ class ProjectDetails:
         with self._planning_lock:
             return read_planning(self._root)
 
-    def _commits(self) -> tuple[CommitDone, ...]:
+    def _of_facts(self, read: Callable[[Sequence[Record]], T]) -> T:
+        """Return what *read* makes of the facts of the last run."""
         folded = self._read()
         with self._understood():
-            return commits_of(folded.facts)
-
-    def _summary(self) -> RunSummary:
-        folded = self._read()
-        with self._understood():
-            return summarize(folded.facts)
+            return read(folded.facts)
 
     def _cost(self, by: Grouping) -> dict[str, Any]:
         folded = self._read()
@@ -348,10 +344,8 @@ class ProjectDetails:
             self._directory = data_directory(self._root) if self._root.is_dir() else None
         path = self._directory / JOURNAL if self._directory else None
         inode: int = 0
-        try:
+        with suppress(FileNotFoundError):
             inode = path.stat().st_ino if path else 0
-        except FileNotFoundError:
-            inode = 0
         if inode != self._inode:
             # It was moved away, and perhaps made anew.
             if self._journal:

@@ -70,10 +70,8 @@ class Serializer:
         properties: dict[str, Schema] = {}
         for key, path, is_optional in self._fields:
             match self._given.get(key):
-                case (dict() as schema, _):
+                case (dict() as schema, _) | (dict() as schema):
                     found: Schema = schema
-                case dict() as schema:
-                    found = schema
                 case inner:
                     kind: Any = self._kind
                     for name in path.split("."):

@@ -834,18 +834,15 @@ def restricted(
         for section, values in layer.sections.items():
             for key, value in values.items():
                 field = known.get(section, {}).get(key)
-                name = f"{section}.{key}"
-                if field is None:
-                    if section in foreign:
-                        found.append(ProjectSetting(name=name, value=value, origin=layer.origin))
-                elif not _is_harmless(field, section, value, own):
+                if not _is_harmless(field, section, value, own) if field else section in foreign:
+                    metadata: Mapping[str, Any] = field.metadata if field else {}
                     found.append(
                         ProjectSetting(
-                            name=name,
+                            name=f"{section}.{key}",
                             value=value,
                             origin=layer.origin,
-                            help=str(field.metadata.get("help", "")),
-                            consent=bool(field.metadata.get("consent")),
+                            help=str(metadata.get("help", "")),
+                            consent=bool(metadata.get("consent")),
                         )
                     )
     return tuple(found)

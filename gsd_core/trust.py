@@ -11,10 +11,10 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -57,10 +57,9 @@ WANT = Serializer(Want, "kind name shown sha256=digest")
 
 @attrs.frozen(kw_only=True)
 class TrustRecord:
-    """What a user has trusted in the *project* at a path, and when."""
+    """What a user has trusted in the *project* at a path."""
 
     project: str
-    at: str
     digests: frozenset[str]
 
 
@@ -81,11 +80,11 @@ class TrustStore:
         if _is_inside(self.folder, root):
             return frozenset()
         own = self._read(self._path(root))
-        if own and own.project == str(root.resolve()) and wanted <= own.digests:
+        here = own.digests if own and own.project == str(root.resolve()) else frozenset[str]()
+        records = map(self._read, self._files())
+        if wanted <= here or any(record and record.digests == wanted for record in records):
             return wanted
-        if any(record.digests == wanted for record in self.records()):
-            return wanted
-        return wanted & own.digests if own and own.project == str(root.resolve()) else frozenset()
+        return wanted & here
 
     def add(self, root: Path, wants: Sequence[Want], at: datetime) -> None:
         """Trust *wants*, and nothing else any more, for the project at *root*.
@@ -105,20 +104,11 @@ class TrustStore:
     def revoke(self, root: Path, wants: Sequence[Want]) -> int:
         """Forget what was trusted at *root*, and every record of the same *wants*; return their number."""
         wanted = frozenset(want.digest for want in wants)
-        doomed = {self._path(root)}
-        doomed |= {
-            path for path in self._files() if (record := self._read(path)) and record.digests == wanted
-        }
-        existing = [path for path in doomed if path.exists()]
+        same = {path for path in self._files() if (record := self._read(path)) and record.digests == wanted}
+        existing = [path for path in {self._path(root), *same} if path.exists()]
         for path in existing:
             path.unlink()
         return len(existing)
-
-    def records(self) -> Iterator[TrustRecord]:
-        """Yield what was trusted in any project."""
-        for path in self._files():
-            if record := self._read(path):
-                yield record
 
     def _files(self) -> Iterable[Path]:
         return sorted(self.folder.glob("*.json"))
@@ -132,25 +122,14 @@ class TrustStore:
         try:
             if path.stat().st_size > MAX_BYTES:
                 return None
-            data: object = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            data: Any = json.loads(path.read_text(encoding="utf-8"))
+            schema, project = data["schema"], data["project"]
+            digests = frozenset(want["sha256"] for want in data["wants"])
+        except (OSError, ValueError, RecursionError, LookupError, TypeError):
             return None
-        if not isinstance(data, dict):
-            return None
-        table = cast("dict[str, Any]", data)
-        wants, project = table.get("wants"), table.get("project")
-        if table.get("schema") != SCHEMA or not isinstance(project, str) or not isinstance(wants, list):
-            return None
-        digests: set[str] = set()
-        for want in cast("list[object]", wants):
-            digest = cast("dict[str, object]", want).get("sha256") if isinstance(want, dict) else None
-            if not isinstance(digest, str):
-                return None
-            digests.add(digest)
+        is_valid = schema == SCHEMA and all(isinstance(text, str) for text in (project, *digests))
         # An empty set would equal that of every project which wants nothing, and be of no use.
-        if not digests:
-            return None
-        return TrustRecord(project=project, at=str(table.get("at", "")), digests=frozenset(digests))
+        return TrustRecord(project=project, digests=digests) if is_valid and digests else None
 
 
 @attrs.frozen

@@ -106,13 +106,9 @@ def _commit_nothing(git: Command, text: str) -> str:
 
 
 def full_message(git: Command, subject: str, body: str, trailers: Mapping[str, str]) -> str:
-    """Return the message of a commit of this project."""
-    return message(subject, body, {**trailers, **project_trailer(git)})
-
-
-def message(subject: str, body: str, trailers: Mapping[str, str]) -> str:
-    """Return a commit's message: one line, the body, and the trailers as its last paragraph."""
-    last = "\n".join(f"{name}: {unfolded(value)}" for name, value in trailers.items())
+    """Return the message of a commit of this project: a line, the body, the trailers as last paragraph."""
+    named = {**trailers, **project_trailer(git)}
+    last = "\n".join(f"{name}: {unfolded(value)}" for name, value in named.items())
     return "\n\n".join(part for part in (unfolded(subject), body.strip(), last) if part) + "\n"
 
 

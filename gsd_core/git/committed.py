@@ -15,6 +15,8 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
+from gsd_core.planning.model import History
+
 from .command import Command, GitError
 from .repository import Entry, entries, head, ignoring_rules, nested_entries
 
@@ -31,17 +33,6 @@ class Uncommitted:
     reason: str
 
 
-@attrs.frozen(kw_only=True)
-class TreeFacts:
-    """What git says about the project's tree; see :class:`gsd_core.planning.model.History`."""
-
-    files: frozenset[str] = frozenset()
-    changed: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
-    nested: tuple[str, ...] = ()
-    commits: frozenset[str] = frozenset()
-
-
 def uncommitted(git: Command, paths: Collection[str]) -> tuple[Uncommitted, ...]:
     """Return those of *paths* that are not in the last commit as they are on disk, each with the reason.
 
@@ -52,12 +43,12 @@ def uncommitted(git: Command, paths: Collection[str]) -> tuple[Uncommitted, ...]
     return _Tree(git).uncommitted(paths) if paths else ()
 
 
-def tree_facts(git: Command, promised: Collection[str] = ()) -> TreeFacts:
-    """Return what git knows about the project; *promised* are the paths to look up as ignored."""
+def tree_facts(git: Command, promised: Collection[str] = ()) -> History:
+    """Return what git knows about the project now; *promised* are the paths to look up as ignored."""
     tree = _Tree(git)
     changed = {entry.path for entry in tree.entries}
     embedded = {path for path in tree.modules if not tree.is_submodule(path)}
-    return TreeFacts(
+    return History(
         files=frozenset(tree.files),
         changed=tuple(sorted(changed)),
         ignored=tree.ignored(promised),
@@ -97,14 +88,9 @@ def ignored(git: Command, paths: Iterable[str]) -> tuple[str, ...]:
 
 def _clean(paths: Iterable[str]) -> Iterator[str]:
     """Yield each path inside the project once, without ``./`` and trailing slashes."""
-    seen: set[str] = set()
-    for path in paths:
-        pure = PurePosixPath(path.strip())
-        text = pure.as_posix()
-        if not path.strip() or pure.is_absolute() or ".." in pure.parts or text in seen:
-            continue
-        seen.add(text)
-        yield text
+    stripped = (PurePosixPath(path.strip()) for path in paths if path.strip())
+    inside = (path.as_posix() for path in stripped if not path.is_absolute() and ".." not in path.parts)
+    yield from dict.fromkeys(inside)
 
 
 class _Tree:

@@ -160,7 +160,10 @@ def order(git: Command, directory: str) -> dict[str, int]:
     """
     if git.layout() is None:
         return {}  # no repository
-    commits = list(_commits_below(git, directory))
+    out = _read_log(git, "--topo-order", *PATHS, "--format=%x01%H", "--", directory)
+    # A file name may contain \x01 as well, so the id that follows it is part of the separator.
+    changes = re.split(r"(?:\A|\0)\x01[0-9a-f]{40,64}\0?", out)[1:]
+    commits = [[path for path in change.removeprefix("\n").split("\0") if path] for change in changes]
     positions: dict[str, int] = {}
     for position, paths in enumerate(commits):
         positions.update({path: len(commits) - position for path in paths if path not in positions})
@@ -168,14 +171,6 @@ def order(git: Command, directory: str) -> dict[str, int]:
     uncommitted = (here - set(positions)) | {entry.path for entry in within(entries(git), [directory])}
     newest = dict.fromkeys(uncommitted, len(commits) + 1)
     return {path: position for path, position in (positions | newest).items() if path in here}
-
-
-def _commits_below(git: Command, directory: str) -> Iterator[list[str]]:
-    """Yield the paths that each commit changed below *directory*, newest commit first."""
-    out = _read_log(git, "--topo-order", *PATHS, "--format=%x01%H", "--", directory)
-    # A file name may contain \x01 as well, so the id that follows it is part of the separator.
-    for commit in re.split(r"(?:\A|\0)\x01[0-9a-f]{40,64}\0?", out)[1:]:
-        yield [path for path in commit.removeprefix("\n").split("\0") if path]
 
 
 def _files(root: Path, directory: str) -> Iterator[str]:

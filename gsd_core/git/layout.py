@@ -62,7 +62,11 @@ def locate(root: Path) -> Layout | None:
             own = Path(os.path.realpath(entry))
             layout = Layout(top=folder, own=own, common=_common(own))
         elif entry.is_file():
-            layout = _pointed_to(folder, entry)
+            pointer = _first_line(entry).removeprefix("gitdir:").strip()
+            if not pointer:
+                raise LayoutError(f"{entry} does not say where the repository is", hint=f"remove {entry}")
+            own = Path(os.path.realpath(folder / pointer))
+            layout = Layout(top=folder, own=own, common=_common(own))
         elif _is_git_directory(folder):
             raise LayoutError(
                 f"{folder} is git's own directory or a bare repository, not a project",
@@ -139,14 +143,6 @@ def _common(own: Path) -> Path:
     return Path(os.path.realpath(own / pointer)) if pointer else own
 
 
-def _pointed_to(folder: Path, entry: Path) -> Layout:
-    pointer = _first_line(entry).removeprefix("gitdir:").strip()
-    if not pointer:
-        raise LayoutError(f"{entry} does not say where the repository is", hint=f"remove {entry}")
-    own = Path(os.path.realpath(folder / pointer))
-    return Layout(top=folder, own=own, common=_common(own))
-
-
 def _belongs(layout: Layout) -> bool:
     """Whether git's directory is that of this folder: it is inside, or says so itself."""
     top = Path(os.path.realpath(layout.top))
@@ -157,14 +153,13 @@ def _belongs(layout: Layout) -> bool:
     return _work_tree(layout, default=None) == top  # a submodule, or a separate directory
 
 
+_WORK_TREE = re.compile(rb"^\s*(?:\[core\]\s*)?worktree\s*=\s*(.*?)\s*$", re.MULTILINE | re.IGNORECASE)
+
+
 def _work_tree(layout: Layout, *, default: Path | None) -> Path | None:
     """Return the work tree that the repository's settings name."""
     for config in reversed(layout.configs):
-        text = read_bytes(config)
-        found = re.findall(
-            rb"^\s*(?:\[core\]\s*)?worktree\s*=\s*(.*?)\s*$", text, re.MULTILINE | re.IGNORECASE
-        )
-        if found:
+        if found := _WORK_TREE.findall(read_bytes(config)):
             value = os.fsdecode(found[-1]).strip('"')
             return Path(os.path.realpath(layout.own / value))
     return default

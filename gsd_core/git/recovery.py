@@ -44,15 +44,14 @@ def save_recovery(git: Command, name: str, paths: Collection[str] | None = None)
     """
     found = entries(git)
     changed = [entry.path for entry in found if entry.unstaged != " "]
+    forced: list[str] = []
     if paths is not None:
         uncommitted = {entry.path for entry in found}
         files = [path for path in paths if (git.root / path).is_file()]
         forced = list(ignored(git, [path for path in files if path not in uncommitted]))
         changed = [path for path in changed if path in set(paths)] + forced
         found = tuple(entry for entry in found if entry.path in set(paths))
-        if not found and not forced:
-            return ""
-    if not found and paths is None:
+    if not found and not forced:
         return ""
     with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
         # git writes to a copy of the index, so that what the user has staged stays staged.

@@ -261,18 +261,14 @@ def save(git: Command, name: str, contents: Mapping[str, bytes], tips: Iterable[
             commit_ref(git, f"{name}-object", tip)
     with tempfile.TemporaryDirectory(prefix="gsd-index-") as folder:
         environment = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        storable = {".git": "_git", "..": "_up"}  # instead of the names that git does not store
         for path, content in contents.items():
-            entry = f"100644,{store(git, content)},{_storable(path)}"
+            name_in_tree = "/".join(storable.get(part.lower(), part) for part in path.split("/"))
+            entry = f"100644,{store(git, content)},{name_in_tree}"
             git("update-index", "--add", "--cacheinfo", entry, environment=environment)
         tree = git("write-tree", environment=environment) if contents else git("mktree")
     subject = f"changed while an agent worked: {name}"
     return commit_ref(git, name, commit_tree(git, tree, dict.fromkeys(parents), subject))
-
-
-def _storable(path: str) -> str:
-    """Return *path* without the names that git does not store."""
-    names = {".git": "_git", "..": "_up"}
-    return "/".join(names.get(part.lower(), part) for part in path.split("/"))
 
 
 def put_back(git: Command, was: Refs, now: Refs, names: Collection[str]) -> None:

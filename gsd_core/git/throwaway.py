@@ -117,7 +117,8 @@ def refresh(git: Command, folder: Path) -> None:
         if _read_at(target, "HEAD") != head:
             return
         branch = os.fsdecode(head.strip().removeprefix(b"ref: "))
-        if _exists_at(target, branch):
+        with suppress(OSError):
+            os.stat(branch, dir_fd=target, follow_symlinks=False)
             return
         _replace_at(target, "packed-refs", _packed(common), folder)
         with suppress(FileNotFoundError):
@@ -134,13 +135,6 @@ def _read_at(directory: int, name: str) -> bytes:
         finally:
             os.close(file)
     return b""
-
-
-def _exists_at(directory: int, name: str) -> bool:
-    with suppress(OSError):
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-        return True
-    return False
 
 
 def _replace_at(directory: int, name: str, content: bytes, folder: Path) -> None:
@@ -256,7 +250,8 @@ def harmless_config(git: Command, own: Path, work_tree: Path) -> str:
             continue
         if key == "core.worktree" and (own / value).resolve() != work_tree:
             continue
-        if key == "core.hookspath" and not _is_inside(value, work_tree):
+        is_outside = value.startswith("~") or not (work_tree / value).resolve().is_relative_to(work_tree)
+        if key == "core.hookspath" and is_outside:
             continue
         section, _, rest = key.partition(".")
         subsection, _, name = rest.rpartition(".")
@@ -265,10 +260,6 @@ def harmless_config(git: Command, own: Path, work_tree: Path) -> str:
         lines += [header, f"\t{name} = {_quoted(harmless)}" if has_value else f"\t{name}"]
     # The user's key for signatures is not there.
     return "\n".join([*lines, "[commit]", "\tgpgsign = false", "[tag]", "\tgpgsign = false", ""])
-
-
-def _is_inside(path: str, folder: Path) -> bool:
-    return not path.startswith("~") and (folder / path).resolve().is_relative_to(folder)
 
 
 def _quoted(text: str) -> str:

@@ -41,12 +41,7 @@ def without_secrets(kind: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", safe_data(data, verbatim=VERBATIM))
     redacted: dict[str, Any] = redact_data(data, strict=True, verbatim=VERBATIM)
     if kind == "step.result":
-        result: Any = data.get("result")
-        files: Any = cast("Mapping[str, Any]", result).get("files") if isinstance(result, Mapping) else None
-        if isinstance(files, list | tuple):
-            for number, file in enumerate(cast("list[Any]", files)):
-                if isinstance(file, Mapping):
-                    path = str(cast("Mapping[str, Any]", file).get("path"))
-                    if not path.startswith(".planning/"):
-                        redacted["result"]["files"][number] = file
+        for number, file in enumerate(data["result"].get("files", ())):
+            if not file["path"].startswith(".planning/"):
+                redacted["result"]["files"][number] = file
     return redacted

@@ -122,11 +122,6 @@ class ProjectLock:
                 (self.directory / OWNER).unlink(missing_ok=True)
             self._lock.release()
 
-    @property
-    def held(self) -> bool:
-        """Whether this object holds the lock."""
-        return self._lock.is_locked
-
     def __enter__(self) -> ProjectLock:
         self.acquire()
         return self

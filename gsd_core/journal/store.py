@@ -253,16 +253,11 @@ class Journal:
         since: datetime | None = None,
     ) -> Iterator[Record]:
         """Yield the committed records with ``seq > after``, in order, including unknown kinds."""
-        where, values = "", list[Any]()
-        if run is not None:
-            where, values = " AND run = ?", [run]
-        if step is not None:
-            where += " AND step = ?"
-            values.append(step)
-        if since is not None:
-            # Times are text, in UTC.
-            where += " AND at >= ?"
-            values.append(since.astimezone(UTC).isoformat())
+        # Times are text, in UTC.
+        begin = since.astimezone(UTC).isoformat() if since else None
+        asked = {"run = ?": run, "step = ?": step, "at >= ?": begin}
+        where = "".join(f" AND {condition}" for condition, value in asked.items() if value is not None)
+        values = [value for value in asked.values() if value is not None]
         if kinds is not None:
             where += f" AND kind IN ({', '.join('?' * len(kinds))})"
             values += kinds

@@ -47,11 +47,9 @@ class ConfigKey:
                 # Names of other versions are valid: "fine" is "comprehensive".
                 return "" if value in words else f"expected one of {', '.join(map(repr, words))}"
             case kind:
-                # To Python, true is a number.
                 is_number = kind in (int, float) and isinstance(value, int | float)
-                valid = isinstance(value, kind) or is_number
-                if kind is not bool and isinstance(value, bool):
-                    valid = False
+                # To Python, true is a number.
+                valid = kind is bool if isinstance(value, bool) else isinstance(value, kind) or is_number
                 return "" if valid else f"expected {_KINDS[kind]}"
 
     @property
@@ -417,13 +415,9 @@ def _entries(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
     """Yield the dotted keys with their values; an object that is itself a known key's is not taken apart."""
     for name, value in config.items():
         key = f"{prefix}{name}"
-        known = key_of(key) if isinstance(value, Mapping) else None
-        if isinstance(value, Mapping) and known is None:
-            if _may_contain(key):
-                yield from _entries(cast("Mapping[str, Any]", value), f"{key}.")
-            else:
-                yield key, cast("object", value)
-        elif isinstance(value, Mapping) and known and known.allowed in (None, bool) and _may_contain(key):
+        known = key_of(key)
+        is_open = known is None or known.allowed in (None, bool)
+        if isinstance(value, Mapping) and is_open and _may_contain(key):
             yield from _entries(cast("Mapping[str, Any]", value), f"{key}.")
         else:
             # A part that should be an object, as "workflow": 1.

@@ -18,7 +18,7 @@ from typing import Any, cast
 import attrs
 
 from gsd_core.errors import PlanningError
-from gsd_core.files import FileRefused, list_below, read_below
+from gsd_core.files import FileRefused, kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
 from gsd_core.sanitize import first_line, safe_file
 
@@ -82,7 +82,10 @@ class Pause:
 
 def read_handoff(root: Path) -> Handoff | None:
     """Return the project's handoff; ``None`` if there is none."""
-    paths = list(_paths(root))
+    entries = list_below(root, PHASES) if kind_below(root, PHASES) == "folder" else ()
+    folders = [".planning", *(f"{PHASES}/{one.name}" for one in entries if one.kind == "folder")]
+    possible = [HANDOFF, *(f"{folder}/{CONTINUE}" for folder in folders)]
+    paths = [path for path in possible if kind_below(root, path) == "file"]
     if not paths:
         return None
     texts: list[str] = []
@@ -118,19 +121,6 @@ def read_handoff(root: Path) -> Handoff | None:
         blockers=tuple(_blockers(data)),
         flaws=tuple(flaws),
     )
-
-
-def _paths(root: Path) -> Iterator[str]:
-    here = {entry.name: entry.kind for entry in list_below(root, ".planning")}
-    if here.get("HANDOFF.json") == "file":
-        yield HANDOFF
-    if here.get(CONTINUE) == "file":
-        yield f".planning/{CONTINUE}"
-    for folder in list_below(root, PHASES) if here.get("phases") == "folder" else ():
-        if folder.kind == "folder":
-            found = {entry.name: entry.kind for entry in list_below(root, f"{PHASES}/{folder.name}")}
-            if found.get(CONTINUE) == "file":
-                yield f"{PHASES}/{folder.name}/{CONTINUE}"
 
 
 def _text(value: object) -> str:

@@ -114,7 +114,7 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
             found += [] if state else _state_issues(root, surveyed)
             found += _mismatches(surveyed)
             found += _requirement_issues(root, surveyed)
-    found += [*_folder_name_issues(root), *_file_issues(root)]
+    found += _file_issues(root)
     try:
         # What any command refuses to read is not healthy, whatever it is.
         read_planning(root)
@@ -274,15 +274,12 @@ def _lost_requirements(root: Path, known: set[str]) -> Iterator[HealthIssue]:
             )
 
 
-def _folder_name_issues(root: Path) -> Iterator[HealthIssue]:
+def _file_issues(root: Path) -> Iterator[HealthIssue]:
+    """Yield names of folders, handoffs that cannot be read, plans without a SUMMARY, and frontmatter."""
     for entry in list_below(root, PHASES):
         if entry.kind == "folder" and not _FOLDER_NAME.fullmatch(entry.name):
             fix = "rename it like 01-foundation or 02.1-hotfix"
             yield HealthIssue("W005", f"{PHASES}/{entry.name}", "is not the name of a phase's folder", fix)
-
-
-def _file_issues(root: Path) -> Iterator[HealthIssue]:
-    """Yield handoffs that cannot be read, plans without a SUMMARY, and mistakes in frontmatter."""
     handoff = read_handoff(root)
     for flaw in handoff.flaws if handoff else ():
         yield HealthIssue("W103", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
@@ -299,11 +296,9 @@ def _file_issues(root: Path) -> Iterator[HealthIssue]:
                 if "duplicate key" not in flaw:
                     fix = "put the pattern in single quotes, and write each ' in it twice"
                 yield HealthIssue("W101", path, flaw, fix)
-        verdict = read_verdict(folder)
-        for flaw in verdict.flaws if verdict else ():
-            yield HealthIssue(
-                "W101", verdict.path if verdict else "", flaw, "fix the file, or verify the phase again"
-            )
+        if verdict := read_verdict(folder):
+            for flaw in verdict.flaws:
+                yield HealthIssue("W101", verdict.path, flaw, "fix the file, or verify the phase again")
 
 
 @attrs.frozen(kw_only=True)

@@ -143,17 +143,15 @@ def _without_comments(text: str) -> tuple[str, dict[int, int]]:
         start, end = lines[at]
         fence = opening[at]
         if start >= skip_to and fence and len(fence[2]) <= closable[at].get(fence[2][0], 0):
-            last = next(n for n in range(at + 1, len(lines)) if _closes(opening[n], fence[2]))
-            fences[at] = last
-            at = last + 1
+            fences[at] = next(n for n in range(at + 1, len(lines)) if _closes(opening[n], fence[2]))
+            at = fences[at] + 1
             continue
         position, ticks = max(start, skip_to), 0
-        while (begin := text.find("<!--", position, end)) >= 0:
+        while close >= 0 and (begin := text.find("<!--", position, end)) >= 0:
             if close < begin + 4:
                 close = text.find("-->", begin + 4)
             if close < 0:
-                # No comment can be closed from here on.
-                return "".join([*kept, text[copied:]]), fences | _fences_from(at, opening, closable)
+                break  # no comment can be closed from here on
             ticks += text.count("`", position, begin)
             if ticks % 2:
                 position = begin + 4
@@ -179,20 +177,6 @@ def _closable(opening: Sequence[re.Match[str] | None]) -> list[dict[str, int]]:
 
 def _closes(match: re.Match[str] | None, fence: str) -> bool:
     return bool(match and match[2][0] == fence[0] and len(match[2]) >= len(fence) and not match[3].strip())
-
-
-def _fences_from(
-    at: int, opening: Sequence[re.Match[str] | None], closable: Sequence[Mapping[str, int]]
-) -> dict[int, int]:
-    """Return the code fences from a line on; the text has no comments any more."""
-    fences: dict[int, int] = {}
-    while at < len(opening):
-        fence = opening[at]
-        if fence and len(fence[2]) <= closable[at].get(fence[2][0], 0):
-            fences[at] = next(n for n in range(at + 1, len(opening)) if _closes(opening[n], fence[2]))
-            at = fences[at]
-        at += 1
-    return fences
 
 
 def _blocks(text: str, fences: Mapping[int, int]) -> Iterator[_Block]:

@@ -223,17 +223,7 @@ class Element:
 
 def elements(text: str) -> Iterator[Element]:
     """Yield the outermost elements of *text* in order; a tag that is never closed is plain text."""
-    at, unclosed = 0, set[str]()
-    while opening := _OPEN.search(text, at):
-        name = opening[1]
-        # Searching once per name is enough, and many open tags would otherwise take quadratic time.
-        end = -1 if name in unclosed else text.find(f"</{name}>", opening.end())
-        if end < 0:
-            unclosed.add(name)
-            at = opening.end()
-            continue
-        yield _element(opening, text[opening.end() : end])
-        at = end + len(f"</{name}>")
+    yield from (element for element, _, _ in _spans(text))
 
 
 def named(text: str, name: str) -> Iterator[Element]:
@@ -250,23 +240,21 @@ def without(text: str, name: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def _spans(text: str, name: str) -> Iterator[tuple[Element, int, int]]:
-    """Yield the elements with that name, each with its start and end in *text*."""
-    at, closing = 0, f"</{name}>"
+def _spans(text: str, wanted: str = "") -> Iterator[tuple[Element, int, int]]:
+    """Yield the elements with the *wanted* name, or with any, each with its start and end in *text*."""
+    at, unclosed = 0, set[str]()
     while opening := _OPEN.search(text, at):
-        if opening[1] != name:
-            at = opening.end()
-            continue
-        end = text.find(closing, opening.end())
+        name, start = opening[1], opening.end()
+        # Searching once per name is enough, and many open tags would otherwise take quadratic time.
+        is_plain = name in unclosed or (wanted and name != wanted)
+        end = -1 if is_plain else text.find(f"</{name}>", start)
         if end < 0:
-            return
-        at = end + len(closing)
-        yield _element(opening, text[opening.end() : end]), opening.start(), at
-
-
-def _element(opening: re.Match[str], inside: str) -> Element:
-    attributes = {m[1]: m[2] or m[3] or "" for m in _ATTRIBUTE.finditer(opening[2])}
-    return Element(name=opening[1], inside=inside, attributes=attributes)
+            unclosed.add(name)
+            at = start
+            continue
+        at = end + len(f"</{name}>")
+        attributes = {m[1]: m[2] or m[3] or "" for m in _ATTRIBUTE.finditer(opening[2])}
+        yield Element(name=name, inside=text[start:end], attributes=attributes), opening.start(), at
 
 
 def dedented(text: str) -> str:

@@ -128,21 +128,18 @@ def milestones_entry(
     # The plans of a phase whose folder was moved away cannot be counted.
     if all(phase.directory or phase.plans for phase in about.phases):
         stats += f", {plans} plans, {tasks} tasks"
+    why = "These stay active in PROJECT.md, because no requirement that was met has their id or words:"
     parts = [
         heading,
         f"**Phases completed:** {about.extent.removeprefix('Phases ').removeprefix('Phase ')} ({stats})",
         f"**Key accomplishments:**\n{bullets(about.accomplishments) or '- (none recorded)'}",
+        f"**Timeline:** {about.dates[0]} → {about.dates[-1]}" if about.dates else "",
+        f"### Known Gaps\n\n{bullets(known_gaps)}" if known_gaps else "",
+        f"### Open Items\n\n{bullets(open_items)}" if open_items else "",
+        f"### Still Active\n\n{why}\n\n{bullets(active)}" if active else "",
+        "---",
     ]
-    if about.dates:
-        parts.append(f"**Timeline:** {about.dates[0]} → {about.dates[-1]}")
-    if known_gaps:
-        parts.append(f"### Known Gaps\n\n{bullets(known_gaps)}")
-    if open_items:
-        parts.append(f"### Open Items\n\n{bullets(open_items)}")
-    if active:
-        why = "These stay active in PROJECT.md, because no requirement that was met has their id or words:"
-        parts.append(f"### Still Active\n\n{why}\n\n{bullets(active)}")
-    entry = document([*parts, "---"])
+    entry = document(parts)
     head = re.match(r"#[ \t][^\n]*\n+", text)
     if not text.strip():
         return f"# Milestones\n\n{entry}"

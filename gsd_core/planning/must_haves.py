@@ -303,15 +303,13 @@ def _result(must_have: MustHave, report: GapReport) -> MustHaveResult:
     if gaps:
         status = _status_of_gaps(gaps)
         return MustHaveResult(must_have=must_have, status=status, proof=gaps[0].reason, gaps=gaps)
-    for check in report.human:
-        if must_have.is_about(check.about):
-            return MustHaveResult(must_have=must_have, status="human", proof=check.test)
+    if check := next((check for check in report.human if must_have.is_about(check.about)), None):
+        return MustHaveResult(must_have=must_have, status="human", proof=check.test)
     reported = [evidence for evidence in report.evidence if must_have.is_about(evidence.about)]
     if against := next((evidence for evidence in reported if not evidence.holds), None):
         return MustHaveResult(must_have=must_have, status="fails", proof=against.proof)
-    for check in report.assumed:
-        if must_have.is_about(check.about):
-            return MustHaveResult(must_have=must_have, status="assumed", proof=check.test)
+    if check := next((check for check in report.assumed if must_have.is_about(check.about)), None):
+        return MustHaveResult(must_have=must_have, status="assumed", proof=check.test)
     if not reported:
         return MustHaveResult(must_have=must_have, status="open")
     return MustHaveResult(must_have=must_have, status="holds", proof=reported[0].proof)

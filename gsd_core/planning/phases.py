@@ -8,7 +8,7 @@ index of GSD v1.20.5 and that of gsd-core 1.14.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -198,22 +198,20 @@ def phase_view(
 
 def on_disk(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> PhaseView:
     """Return the phase with the contents of its folder; *names* are the plans' names in the roadmap."""
+    plans = ((name, read_plan(folder, name, view.number)) for name in folder.live_plans())
     return attrs.evolve(
         view,
         directory=folder.path,
-        plans=tuple(_plans(view, folder, names)),
+        plans=tuple(
+            attrs.evolve(
+                plan, name=plan.name or names.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
+            )
+            for name, plan in plans
+        ),
         context=folder.document("CONTEXT"),
         research=folder.document("RESEARCH"),
         verdict=read_verdict(folder),
     )
-
-
-def _plans(view: PhaseView, folder: Folder, names: Mapping[str, str]) -> Iterator[Plan]:
-    for name in folder.live_plans():
-        plan = read_plan(folder, name, view.number)
-        yield attrs.evolve(
-            plan, name=plan.name or names.get(plan.id, ""), summary=folder.summary_of(name, plan.id)
-        )
 
 
 def read_plan(folder: Folder, name: str, phase: str) -> Plan:

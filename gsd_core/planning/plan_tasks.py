@@ -73,19 +73,17 @@ _NO_SOURCE = re.compile(r"\.(?:md|json|ya?ml|toml|ini|cfg|conf|properties)$|(?:^
 
 def _features(body: str, files: Sequence[str]) -> tuple[Task, ...]:
     """Return the tasks of each ``<feature>``, which GSD's TDD plans have instead of tasks."""
-    found = [
-        _task_of_element(number, element)
-        for number, element in enumerate(islice(named(body, "feature"), MAX_TASKS + 1), start=1)
-    ]
+    found = list(islice(named(body, "feature"), MAX_TASKS + 1))
     check = _verification_command(body)
     tasks: list[Task] = []
-    for feature in found:
+    for number, element in enumerate(found, start=1):
+        feature = _task_of_element(number, element)
         one = attrs.evolve(
             feature,
             name=feature.name or "the feature",
             files=feature.files or (tuple(files) if len(found) == 1 else ()),
             # The plan's own check is about all features, so only the last one can pass it.
-            check=feature.check or (check if feature.number == len(found) else ""),
+            check=feature.check or (check if number == len(found) else ""),
         )
         tasks += cycle_of(one, len(tasks) + 1)
     return tuple(tasks)
@@ -233,25 +231,22 @@ def _task_of_element(number: int, element: Element) -> Task:
         parts.setdefault(part.name, part)
     texts = {name: part.text for name, part in parts.items()}
     verify, check, human = _read_verify(parts.get("verify"))
+    # A checkpoint of an unknown kind waits for a person too.
+    kind = element.attributes.get("type", "").strip().lower()
+    other: TaskType = "checkpoint:human-verify" if kind.startswith("checkpoint") else "auto"
+    paths = (_FILE_REMARK.sub("", part.strip(" -`\t")) for part in re.split(r"[,\n]", texts.get("files", "")))
     details = {name: text for name, text in texts.items() if text and name not in (*TASK_PARTS, HUMAN_CHECK)}
     return Task(
         number=number,
         name=_TASK_PREFIX.sub("", texts.get("name", ""), count=1).strip(),
-        type=_task_type(element.attributes.get("type", "")),
-        files=_read_files(texts.get("files", "")),
+        type=_TYPES.get(kind, other),
+        files=tuple(path.replace("&#44;", ",") for part in paths if (path := part.strip("` \t"))),
         action=texts.get("action", ""),
         verify=verify,
         check=check,
         done=texts.get("done", ""),
         details={**details, HUMAN_CHECK: human} if human else details,
     )
-
-
-def _task_type(text: str) -> TaskType:
-    """Return a task's type; a checkpoint of an unknown kind waits for a person too."""
-    kind = text.strip().lower()
-    other: TaskType = "checkpoint:human-verify" if kind.startswith("checkpoint") else "auto"
-    return _TYPES.get(kind, other)
 
 
 def _read_verify(element: Element | None) -> tuple[str, str, str]:
@@ -301,11 +296,6 @@ def render_command(command: str) -> str:
     text = escape(command, "automated")
     plain = not _ENTITY.search(command) and read_command(text) == command.strip()
     return text if plain else f"<![CDATA[{text}]]>"
-
-
-def _read_files(text: str) -> tuple[str, ...]:
-    paths = (_FILE_REMARK.sub("", part.strip(" -`\t")).strip("` \t") for part in re.split(r"[,\n]", text))
-    return tuple(path.replace("&#44;", ",") for path in paths if path)
 
 
 # Reading tasks: sections of markdown, `## Task 1: NAME`, with or without fields below the heading

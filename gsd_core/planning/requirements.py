@@ -8,7 +8,7 @@ The shape is that of v1.20.5's template; other titles of sections and columns ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -118,7 +118,7 @@ def _traced(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _trace_rows(text: str) -> Iterator[tuple[int, list[str], dict[str, int]]]:
-    """Yield the rows of the traceability table: the line, the cells, and the indexes of the columns."""
+    """Yield the rows below the head of the traceability table: line, cells, and indexes of the columns."""
     columns: dict[str, int] = {}
     for at, line in enumerate(text.replace("\r\n", "\n").split("\n")):
         row = [cell.strip() for cell in cells(line)]
@@ -126,7 +126,7 @@ def _trace_rows(text: str) -> Iterator[tuple[int, list[str], dict[str, int]]]:
             columns = {}
         elif _is_trace_head(row):
             columns = {name.lower(): i for i, name in enumerate(row)}
-        elif columns and re.fullmatch(ID, row[0].strip("*` ")):
+        elif columns:
             yield at, row, columns
 
 
@@ -161,31 +161,23 @@ def _tick(lines: Lines, change: MapRequirement) -> bool:
 
 def _trace(lines: Lines, change: MapRequirement, *, listed: bool) -> bool:
     """Update the requirement's row, or add one if it is *listed*; return whether there is one now."""
-    columns: list[str] = []
-    last = 0
-    for at in range(len(lines)):
-        row = [cell.strip() for cell in cells(lines[at])]
-        if _is_trace_head(row):
-            columns = [name.lower() for name in row]
-        if not columns:
-            continue
-        if not row:
-            break
-        last = at
+    last, names = 0, dict[str, int]()
+    for at, row, columns in _trace_rows(str(lines)):
+        if last and at > last + 1:
+            break  # another table
+        last, names = at, columns
         if row[0].strip("*` ") == change.requirement:
             lines[at] = _set(lines[at], columns, change)
             return True
     if last and listed:
-        blank = "|" + " - |" * len(columns)
-        lines.insert(last + 1, [_set(set_cell(blank, 0, change.requirement), columns, change)])
+        blank = "|" + " - |" * len(names)
+        lines.insert(last + 1, [_set(set_cell(blank, 0, change.requirement), names, change)])
     return bool(last and listed)
 
 
-def _set(line: str, columns: list[str], change: MapRequirement) -> str:
-    values = {"phase": f"Phase {change.phase}", "status": change.status}
-    for index, name in enumerate(columns):
-        if name in values:
-            line = set_cell(line, index, values[name])
+def _set(line: str, columns: Mapping[str, int], change: MapRequirement) -> str:
+    for name, value in (("phase", f"Phase {change.phase}"), ("status", change.status)):
+        line = set_cell(line, columns[name], value) if name in columns else line
     return line
 
 
@@ -194,6 +186,8 @@ def renumber_requirements(text: str, change: Renumbering) -> str:
     lines = Lines.of(text)
     unmapped = 0
     for at, row, columns in _trace_rows(text):
+        if not re.fullmatch(ID, row[0].strip("*` ")):
+            continue
         value = row[columns["phase"]] if columns["phase"] < len(row) else ""
         match = re.search(rf"(?<![\w.]){TOKEN}", value)
         number = normal_phase(match[0]) if match else ""

@@ -300,10 +300,10 @@ class Roadmap:
             status = _field(self.lines[section.line + 1 : section.end], "status")
             if section.done or says_complete(status):
                 return True
-        for row in own(self.rows):
-            if row.completes(mention.name) or (not entries and any(map(says_complete, row.cells[1:]))):
-                return True
-        return False
+        return any(
+            row.completes(mention.name) or (not entries and any(map(says_complete, row.cells[1:])))
+            for row in own(self.rows)
+        )
 
     def details(self, mention: Mention) -> Details:
         """Return the fields of a phase; of one that only has an entry, the goal is the entry's text."""
@@ -338,8 +338,7 @@ def check_names_phases(roadmap: Roadmap) -> None:
     Without this, a run would take the project for a new one. A roadmap whose milestones have all
     shipped is not an error.
     """
-    open_phases = any(not mention.shipped for mention in roadmap.mentions())
-    if roadmap.unclosed >= 0 and not open_phases:
+    if roadmap.unclosed >= 0 and all(mention.shipped for mention in roadmap.mentions()):
         opening = roadmap.lines[roadmap.unclosed].strip()[:40]
         closing = "</details>" if opening.startswith("<") else opening[:3]
         raise PlanningError(

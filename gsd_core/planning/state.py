@@ -35,7 +35,8 @@ DECISIONS = ("decisions", "key decisions", "decisions made")
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*$")
 Field: TypeAlias = str | Callable[[str], str]
 """The new value of a field, or what makes it of the old one."""
-NOTHING = re.compile(r"^\(?(?:None|None yet|No decisions yet|\(none\))\.?\)?$", re.IGNORECASE)
+NOTHING = re.compile(r"^\(?(?:none(?: yet)?|no [\w ]+ yet)\.?\)?$", re.IGNORECASE)
+"""What an empty list says: ``None yet.``, ``(none)``, ``No decisions yet``."""
 
 
 def set_position(text: str, change: SetPosition) -> str:
@@ -46,7 +47,7 @@ def set_position(text: str, change: SetPosition) -> str:
     _fill(lines, range(start, end), _PLAIN, _plain(change))
     start, end = section_lines(lines, "session continuity", "session") or (0, 0)
     _fill(lines, range(start, end), _PLAIN, _session(change))
-    _fill_frontmatter(lines, _start_of_body(lines), change)
+    _fill_frontmatter(lines, *_keys(change))
     body = range(_start_of_body(lines), len(lines))
     _fill(lines, body, _BOLD, _bold(change) | _session(change))
     if change.done is not None:
@@ -79,7 +80,7 @@ def close_milestone(text: str, version: str, date: str) -> str:
     _fill(lines, body, _BOLD, bold | {"last activity description": activity} | session)
     if section := section_lines(lines, "session continuity", "session"):
         _fill(lines, range(*section), _PLAIN, session)
-    _fill_keys(
+    _fill_frontmatter(
         lines, {"status": "completed", "stopped_at": activity, "last_updated": date, "last_activity": date}
     )
     return str(lines)
@@ -91,15 +92,8 @@ def begin_milestone(text: str, version: str, name: str) -> str:
     if section := section_lines(lines, "current position"):
         for pattern in (_PLAIN, _BOLD):
             _fill(lines, range(*section), pattern, {"milestone": inline(f"{version} {name}")})
-    _fill_keys(lines, {"milestone": version, "milestone_name": inline(name)})
+    _fill_frontmatter(lines, {"milestone": version, "milestone_name": inline(name)})
     return str(lines)
-
-
-def _fill_keys(lines: Lines, values: Mapping[str, str]) -> None:
-    for at in range(1, _start_of_body(lines) - 1):
-        match = _KEY.match(lines[at])
-        if match and not match[1] and match[2] in values and match[3]:
-            lines[at] = f"{match[2]}: {scalar(values[match[2]])}"
 
 
 def add_decisions(text: str, change: AddDecisions) -> str:
@@ -367,27 +361,33 @@ def _in_state(old: str, change: SetPosition) -> str:
 _KEY = re.compile(r"^([ \t]*)([a-z_]+):(?:[ \t]+(.*))?$")
 
 
-def _fill_frontmatter(lines: Lines, end: int, change: SetPosition) -> None:
-    """Set the keys that the frontmatter has; GSD rebuilds it from the body, to the same values."""
-    top, progress = _keys(change)
+Keys: TypeAlias = Mapping[str, str | int | None]
+"""Values of keys in the frontmatter; ``None`` leaves a key as it is."""
+
+
+def _fill_frontmatter(lines: Lines, top: Keys, progress: Keys | None = None) -> None:
+    """Set the keys that the frontmatter has, and those below ``progress``.
+
+    GSD rebuilds the frontmatter from the body, to the same values.
+    """
     parent = ""
-    for at in range(1, end - 1):
+    for at in range(1, _start_of_body(lines) - 1):
         match = _KEY.match(lines[at])
         if not match:
             continue
-        values = progress if match[1] and parent == "progress" else {} if match[1] else top
+        values = progress if match[1] and parent == "progress" else None if match[1] else top
         parent = parent if match[1] else match[2]
-        value = values.get(match[2])
+        value = values.get(match[2]) if values else None
         # A value on several lines is not one that GSD writes, and is left alone.
         several = not match[3] or match[3][0] in "|>{[" or lines[at + 1].startswith((" ", "\t", "- "))
         if value is not None and (match[1] or not several):
             lines[at] = f"{match[1]}{match[2]}: {scalar(value)}"
 
 
-def _keys(change: SetPosition) -> tuple[dict[str, str | int | None], dict[str, str | int | None]]:
+def _keys(change: SetPosition) -> tuple[Keys, Keys]:
     """Return the values of the frontmatter's keys, and of those below ``progress``."""
     status, action = STATUSES.get(change.status.lower(), ("", ""))
-    top: dict[str, str | int | None] = {
+    top = {
         "status": status or None,
         "active_phase": _as_number(change.phase),
         "next_action": action or None,
@@ -399,7 +399,7 @@ def _keys(change: SetPosition) -> tuple[dict[str, str | int | None], dict[str, s
         "last_activity": change.date,
         "last_activity_desc": inline(change.activity),
     }
-    progress: dict[str, str | int | None] = {
+    progress = {
         "total_phases": change.phases,
         "completed_phases": change.phases_done,
         "total_plans": change.all_plans,

@@ -23,7 +23,7 @@ from gsd_core.serializer import Serializer
 from .edits import Edit, removing, writing
 from .frontmatter import read_frontmatter, scalar
 from .markdown import Lines, clean, inline, read_text
-from .state import PENDING_TODOS, section_lines
+from .state import NOTHING, PENDING_TODOS, section_lines
 
 FOLDER = ".planning/todos"
 PENDING = f"{FOLDER}/pending"
@@ -32,7 +32,6 @@ AREA = "general"
 MAX_TITLE = 100
 MAX_BULLET = 240
 _OURS = re.compile(r"^- .*\[todo file\]\([^)]*\)")
-_NOTHING = re.compile(r"^\(?none(?: yet)?\.?\)?$", re.IGNORECASE)
 
 
 @attrs.frozen(kw_only=True)
@@ -158,7 +157,7 @@ def list_in_state(text: str, todos: Sequence[Todo]) -> str:
     kept = [
         lines[at]
         for at in range(start, end_of_text)
-        if not (_OURS.match(lines[at]) or _NOTHING.match(lines[at].strip()))
+        if not (_OURS.match(lines[at]) or NOTHING.match(lines[at].strip()))
     ]
     while kept and not kept[0].strip():
         kept.pop(0)

@@ -15,7 +15,7 @@ from gsd_core.git import Git, git_common_dir
 from gsd_core.model.gap import BadArtifact, Gap
 from gsd_core.model.ids import normal_phase
 from gsd_core.planning.changed_files import listed_in
-from gsd_core.planning.model import History, PhaseView, Plan
+from gsd_core.planning.model import PhaseView, Plan
 from gsd_core.planning.numbers import NUMBER
 from gsd_core.protected_paths import is_secret_name, protected_part
 
@@ -119,12 +119,8 @@ async def with_history(git: Git, phase: PhaseView) -> PhaseView:
     removed = await git.removed_since(start, missing) if start else {}
     known = dict.fromkeys([*paths, *phase.changed])
     kept = [path for path in known if path in facts.files and start][:MAX_COMPARED]
-    history = History(
-        files=facts.files,
-        changed=facts.changed,
-        ignored=facts.ignored,
-        nested=facts.nested,
-        commits=facts.commits,
+    history = evolve(
+        facts,
         before={path: text for path in kept if (text := await git.text_at(path, start))},
         removed={
             path: f"{sha[:7]} {subject}"

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache, partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from .known import known_values
@@ -214,18 +215,14 @@ def safe_file(text: str, before: str = "") -> str:
         return text
     known = set(before.splitlines(keepends=True))
     done: list[str] = []
-    fresh: list[str] = []
-    for line in [*text.splitlines(keepends=True), None]:
-        if line is not None and line not in known:
-            fresh.append(line)
-            continue
-        if fresh:
-            # Adjacent new lines together: a private key has several.
-            end = "\r\n" if fresh[0].endswith("\r\n") else "\n"
-            done.append(safe_text("".join(fresh), strict=True).replace("\n", end))
-            fresh = []
-        if line is not None:
-            done.append(line)
+    # Adjacent new lines together: a private key has several.
+    for is_known, group in groupby(text.splitlines(keepends=True), known.__contains__):
+        lines = list(group)
+        if is_known:
+            done += lines
+        else:
+            end = "\r\n" if lines[0].endswith("\r\n") else "\n"
+            done.append(safe_text("".join(lines), strict=True).replace("\n", end))
     return "".join(done)
 
 

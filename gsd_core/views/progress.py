@@ -11,7 +11,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.model.ids import phase_order
 from gsd_core.planning.markdown import Lines, prose, read_text
 from gsd_core.planning.model import Planning
-from gsd_core.planning.state import DECISIONS, section_lines
+from gsd_core.planning.state import DECISIONS, NOTHING, section_lines
 from gsd_core.planning.survey import Measure, Survey, Surveyed, measure_of
 from gsd_core.planning.todos import Todo
 from gsd_core.serializer import Serializer
@@ -23,7 +23,6 @@ from .planning import PHASE
 RECENT = 3
 _BOLD_LINE = re.compile(r"^\*\*(?!.*:\*\*\s)(.+?)\*\*\s*$", re.MULTILINE)
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+[.)])\s+(.*)$")
-_NOTHING = re.compile(r"^\(?(?:none(?: yet)?|no [\w ]+ yet)\.?\)?$", re.IGNORECASE)
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +92,7 @@ def _items(lines: Lines, titles: Sequence[str]) -> tuple[str, ...]:
     """Return the items of a list in a section of STATE.md."""
     section = section_lines(lines, *titles) or (0, 0)
     items = [match[1] for at in range(*section) if (match := _ITEM.match(lines[at]))]
-    return tuple(prose(item) for item in items if not _NOTHING.match(item.strip()))
+    return tuple(prose(item) for item in items if not NOTHING.match(item.strip()))
 
 
 PROGRESS = Serializer(

@@ -100,16 +100,15 @@ def phases_json(details: Details) -> dict[str, Any]:
 def phase_entry(details: Details, phase: PhaseView) -> dict[str, Any]:
     """Return one phase with its steps and plans as JSON data."""
     row = details.rows.get(phase.number) or _unseen(phase)
-    active = [
-        one
-        for one in active_steps(details.state, interrupted=details.interrupted)
-        if one.id.phase == phase.number
-    ]
     waves = plan_waves(phase.plans)
     entry = PHASE_ENTRY.dump(
         phase,
         verdict=verdict_status(phase.verdict),
-        active=[step_json(one, interrupted=details.interrupted) for one in active],
+        active=[
+            step_json(one, interrupted=details.interrupted)
+            for one in active_steps(details.state, interrupted=details.interrupted)
+            if one.id.phase == phase.number
+        ],
         plans=[plan_entry(details, plan, waves[plan.id]) for plan in phase.plans],
     )
     return {**PHASE_ROW.dump(row), **entry}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from importlib.resources import files
@@ -13,7 +13,7 @@ import attrs
 
 from gsd_core.machine.state import State
 from gsd_core.planning.model import Plan, Planning
-from gsd_core.planning.traceability import RecordedResult, Trace, TracedCheck, count_verified
+from gsd_core.planning.traceability import RecordedCase, RecordedResult, Trace, TracedCheck, count_verified
 from gsd_core.sanitize import first_line, one_line, safe_text
 
 from .amounts import cost_text, counted, dollars_text, duration_text, tokens_text
@@ -106,7 +106,13 @@ def render_report(report: Report) -> str:
     )
     parts = [el("section", el("h2", heading), *content, id=name) for name, heading, content in sections]
     nav = el("nav", links, aria_label="Sections")
-    body = el("body", _header(report, title), nav, *parts, _footer(report))
+    at = f"{report.written_at.astimezone():%d %B %Y, %H:%M}"
+    footer = el(
+        "footer",
+        el("p", f"Written by gsd {report.version} on {at}. This file runs no scripts and loads nothing."),
+        el("p", "What a verified requirement means: gsd's page “What exit code 0 means”."),
+    )
+    body = el("body", _header(report, title), nav, *parts, footer)
     return f"<!doctype html>\n{el('html', head, body, lang='en').markup}\n"
 
 
@@ -214,8 +220,8 @@ def _matrix(report: Report) -> list[Html]:
                 _cell(heads[1], _list(el("q", text(one.text)) for one in statements)),
                 _cell(heads[2], join([el("code", plan) for plan in row.plans])),
                 _cell(heads[3], join([_commit_link(sha, shown) for sha in row.commits])),
-                _cell(heads[4], _list(_check(*check, times) for check, times in _counted(row.checks))),
-                _cell(heads[5], _list(_evidence(names, one) for names, one in _merged(row.evidence))),
+                _cell(heads[4], _list(_checks(row.checks))),
+                _cell(heads[5], _list(_evidence(row.evidence))),
                 _cell(
                     heads[6],
                     _badge(sign, verdict, color),
@@ -246,20 +252,23 @@ def _list(items: Iterator[Html]) -> Html:
     return el("ul", listed) if listed else Html("")
 
 
-def _counted(checks: Sequence[TracedCheck]) -> Iterable[tuple[tuple[str, RecordedResult | None], int]]:
-    """Return each command with its result once, and how often: many plans have the same checks."""
-    found: dict[tuple[str, str, str], tuple[tuple[str, RecordedResult | None], int]] = {}
+def _checks(checks: Sequence[TracedCheck]) -> Iterator[Html]:
+    """Yield each command with its result once, and how often: many plans have the same checks."""
+    found: dict[tuple[str, object], list[TracedCheck]] = {}
     for check in checks:
         result = check.result
-        key = (check.command, result.status if result else "", result.proof if result else "")
-        _, times = found.get(key, (None, 0))
-        found[key] = ((check.command, result), times + 1)
-    return found.values()
+        found.setdefault((check.command, result and (result.status, result.proof)), []).append(check)
+    for same in found.values():
+        check, result = same[-1], same[-1].result
+        sign, color = _EVIDENCE.get(result.status, ("✗", "bad")) if result else ("·", "quiet")
+        outcome = f" {result.proof}" if result and result.proof else ("" if result else " not run yet")
+        said = text(outcome + (f" ({len(same)} times)" if len(same) > 1 else ""))
+        command = el("code", check.command)
+        yield el("span", el("span", sign, class_=color), " ", command, said, _cases(check.cases))
 
 
-def _cases(result: RecordedResult | None) -> Html:
+def _cases(cases: Sequence[RecordedCase]) -> Html:
     """Return the test cases of a check, and without what each fails."""
-    cases = result.cases if result else ()
     if not cases:
         return Html("")
     listed = _list(el("span", el("code", one.name), text(f": {one.fails_without}")) for one in cases)
@@ -267,28 +276,17 @@ def _cases(result: RecordedResult | None) -> Html:
     return el("details", el("summary", summary), listed)
 
 
-def _check(command: str, result: RecordedResult | None, times: int) -> Html:
-    sign, color = _EVIDENCE.get(result.status, ("✗", "bad")) if result else ("·", "quiet")
-    outcome = f" {result.proof}" if result and result.proof else ("" if result else " not run yet")
-    often = f" ({times} times)" if times > 1 else ""
-    said = text(outcome + often)
-    return el("span", el("span", sign, class_=color), " ", el("code", command), said, _cases(result))
-
-
-def _merged(evidence: Sequence[RecordedResult]) -> list[tuple[list[str], RecordedResult]]:
-    """Return each proof once, with all that it proves: a verifier often cites the same lines again."""
-    found: dict[tuple[str, str], tuple[list[str], RecordedResult]] = {}
+def _evidence(evidence: Sequence[RecordedResult]) -> Iterator[Html]:
+    """Yield each proof once, with all that it proves: a verifier often cites the same lines again."""
+    found: dict[tuple[str, str], list[str]] = {}
     for one in evidence:
-        names, _ = found.setdefault((one.status, one.proof), ([], one))
-        names.append(one.about)
-    return list(found.values())
-
-
-def _evidence(names: Sequence[str], one: RecordedResult) -> Html:
-    sign, color = _EVIDENCE.get(one.status, ("✗", "bad"))
-    word = "" if one.status == "holds" else f" ({one.status})"
-    about = join([el("code", name) for name in names])
-    return el("span", el("span", sign, class_=color), " ", about, word, " ", prose(one.proof), class_="small")
+        found.setdefault((one.status, one.proof), []).append(one.about)
+    for (status, proof), names in found.items():
+        sign, color = _EVIDENCE.get(status, ("✗", "bad"))
+        word = "" if status == "holds" else f" ({status})"
+        about = join([el("code", name) for name in names])
+        mark = el("span", sign, class_=color)
+        yield el("span", mark, " ", about, word, " ", prose(proof), class_="small")
 
 
 def _commit_link(sha: str, shown: set[str]) -> Html:
@@ -463,16 +461,6 @@ def _patch(commit: ReportedCommit) -> Html:
 
 
 _LINES: Mapping[str, str] = {"+": "add", "-": "del", "@": "at", "d": "at", "i": "at"}
-
-
-def _footer(report: Report) -> Html:
-    at = f"{report.written_at.astimezone():%d %B %Y, %H:%M}"
-    written = f"Written by gsd {report.version} on {at}. This file runs no scripts and loads nothing."
-    return el(
-        "footer",
-        el("p", written),
-        el("p", "What a verified requirement means: gsd's page “What exit code 0 means”."),
-    )
 
 
 def _badge(sign: str, word: str, color: str) -> Html:

@@ -8,6 +8,7 @@ from gsd_core.machine.claims import standing
 from gsd_core.machine.due import END, ApplyResult, AskAgain, Due, End, Escalate, Settle, Start, Wait, in_range
 from gsd_core.machine.state import PhaseSnapshot, State
 from gsd_core.model.ids import COMPLETE, DISCUSS, EXECUTE, INIT, PLAN, VERIFY, phase_order
+from gsd_core.planning.survey import joined
 
 from .next import Added, added_by
 
@@ -68,7 +69,7 @@ def what_follows(state: State, work: Sequence[Due], added: Added) -> Iterator[st
         if INIT not in (str(one.step) for one in work if isinstance(one, Start)):
             yield f"then {_CORE[INIT]}"
         left = [*_with_added(left_of_lifecycle(state, None), added, ())]
-        yield f"then {_joined(left)} each phase of the roadmap"
+        yield f"then {joined(left)} each phase of the roadmap"
     begun = {str(one.step) for one in work if isinstance(one, Start)}
     for phase in sorted(phases, key=lambda phase: phase_order(phase.number)):
         if not in_range(state, phase.number) or phase.number in state.skipped:
@@ -78,11 +79,11 @@ def what_follows(state: State, work: Sequence[Due], added: Added) -> Iterator[st
         left = [each for each in left_of_lifecycle(state, phase) if f"{phase.number}/{each}" not in begun]
         if left:
             due = {one.kind for one in phase.due if f"{phase.number}/{one.kind}" not in begun}
-            words = _joined([*_with_added(left, added, due)])
+            words = joined([*_with_added(left, added, due)])
             yield f"then {words} {_phase_text(state, phase.number)}{_after(state, phase)}"
     due = {one.kind for one in (state.seen.due if state.seen else ())}
     if state.options.phases is None and (last := [*_with_added([END], added, due)][:-1]):
-        yield f"then {_joined(last)} at the end of the milestone"
+        yield f"then {joined(last)} at the end of the milestone"
 
 
 def left_of_lifecycle(state: State, phase: PhaseSnapshot | None) -> list[str]:
@@ -117,7 +118,3 @@ def _after(state: State, phase: PhaseSnapshot) -> str:
     if not open_ones:
         return ""
     return f", after {'phase' if len(open_ones) == 1 else 'phases'} {', '.join(open_ones)}"
-
-
-def _joined(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)

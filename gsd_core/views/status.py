@@ -241,10 +241,9 @@ def question_json(
     is how to call gsd for the project, such as ``gsd -C DIR``.
     """
     question = asked.question
-    options = [{"number": number, **OPTION.dump(one)} for number, one in enumerate(question.options, 1)]
     return QUESTION.dump(
         asked,
-        options=options,
+        options=[{"number": number, **OPTION.dump(one)} for number, one in enumerate(question.options, 1)],
         answer_given=question.id in pending_answers,
         answer=pending_answers.get(question.id),
         answer_with=answer_command(question, gsd),

@@ -19,17 +19,6 @@ from .cost import Costs, calls_of, sum_of
 
 
 @attrs.frozen(kw_only=True)
-class TaskDone:
-    """A task with its commit; *check* is the command that passed after it, empty if it has none."""
-
-    task: str
-    name: str
-    commit: str
-    check: str = ""
-    note: str = ""
-
-
-@attrs.frozen(kw_only=True)
 class StepDone:
     """The work on one step, all attempts together.
 
@@ -44,7 +33,7 @@ class StepDone:
     status: str = "running"
     commit: str = ""
     subject: str = ""
-    tasks: tuple[TaskDone, ...] = ()
+    tasks: tuple[facts.TaskCommitted, ...] = ()
     failures: tuple[str, ...] = ()
     costs: Costs = attrs.field(factory=Costs)
 
@@ -61,9 +50,8 @@ class StepDone:
 
 @attrs.frozen(kw_only=True)
 class GapFound:
-    """A gap that a verification of *phase* found in *found_in*; *closed_in* is the first one without it."""
+    """A gap that the verification *found_in* found; *closed_in* is the first one without it."""
 
-    phase: str
     truth: str
     reason: str
     found_by: str
@@ -90,7 +78,6 @@ class Decision:
 class RunSummary:
     """What a run did; *worked* is the time during which a process worked on it."""
 
-    run: str = ""
     started_at: datetime | None = None
     last_at: datetime | None = None
     worked: timedelta = timedelta()
@@ -98,7 +85,6 @@ class RunSummary:
     steps: tuple[StepDone, ...] = ()
     gaps: tuple[GapFound, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    calls: tuple[Call, ...] = ()
     costs: Costs = attrs.field(factory=Costs)
 
     @property
@@ -148,7 +134,6 @@ def summarize(records: Iterable[Record]) -> RunSummary:
     for call in calls:
         calls_by_step.setdefault(call.step, []).append(call)
     return RunSummary(
-        run=listed[0].run,
         started_at=listed[0].at,
         last_at=listed[-1].at,
         worked=_worked(listed),
@@ -158,7 +143,6 @@ def summarize(records: Iterable[Record]) -> RunSummary:
         ),
         gaps=tuple(gaps.values()),
         decisions=tuple(decisions.values()),
-        calls=calls,
         costs=sum_of(calls),
     )
 
@@ -190,11 +174,7 @@ class _Steps:
         if known is None:
             return
         match fact.data:
-            case facts.TaskCommitted() as done:
-                check = done.check.command if done.check and done.check.exit == 0 else ""
-                task = TaskDone(
-                    task=done.task, name=done.name, commit=done.commit, check=check, note=done.note
-                )
+            case facts.TaskCommitted() as task:
                 others = tuple(one for one in known.tasks if one.task != task.task)
                 self.found[fact.step] = attrs.evolve(known, tasks=(*others, task))
             case facts.StepCompleted(commit=commit, subject=subject):
@@ -251,7 +231,6 @@ def _note_gaps(
             attrs.evolve(known, closed_in="")
             if known
             else GapFound(
-                phase=phase,
                 truth=truth,
                 reason=str(data.get("reason") or ""),
                 found_by=str(data.get("found_by") or ""),

@@ -134,8 +134,7 @@ class Situation:
     @cached_property
     def asked(self) -> Sequence[Asked]:
         """The questions that nobody has answered."""
-        asked = open_questions(self.state)
-        return [one for one in asked if one.question.id not in self.pending_answers]
+        return [one for one in open_questions(self.state) if one.question.id not in self.pending_answers]
 
     @cached_property
     def live(self) -> Sequence[str]:

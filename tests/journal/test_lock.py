@@ -60,8 +60,7 @@ def test_a_kill_releases_the_lock(tmp_path: Path, holder: subprocess.Popen[str])
     holder.wait()
 
     assert owner(tmp_path) is None
-    with ProjectLock(tmp_path) as lock:
-        assert lock.held
+    with ProjectLock(tmp_path):
         by = owner(tmp_path)
         assert by is not None
         assert by.pid == os.getpid()
@@ -85,16 +84,18 @@ def test_children_do_not_keep_the_lock(tmp_path: Path) -> None:
             [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, close_fds=False
         )
 
-    with child, ProjectLock(tmp_path) as lock:
+    with child, ProjectLock(tmp_path):
         assert child.poll() is None
-        assert lock.held
+        assert (by := owner(tmp_path))
+        assert by.pid == os.getpid()
         child.communicate()
 
 
 def test_asking_for_the_owner_does_not_disturb_it(tmp_path: Path) -> None:
-    with ProjectLock(tmp_path) as lock:
+    with ProjectLock(tmp_path):
         assert [owner(tmp_path) is not None for _ in range(3)] == [True, True, True]
-        assert lock.held
+        with pytest.raises(Locked):
+            ProjectLock(tmp_path).acquire()
 
 
 def test_a_held_lock_with_a_damaged_owner_file_has_an_unknown_owner(tmp_path: Path) -> None:
