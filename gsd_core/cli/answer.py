@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import getpass
-from typing import TYPE_CHECKING
 
 import attrs
 import click
 
 from gsd_core.codec import unstructure
 from gsd_core.errors import Conflict, NotFound, UserError
-from gsd_core.model.question import InquiryKind, Question, parse_typed_answer
+from gsd_core.model.question import parse_typed_answer
 from gsd_core.views.status import find_question, open_questions
 
 from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line
-
-if TYPE_CHECKING:
-    from .project import ProjectState
 
 
 @gsd_command(
@@ -43,13 +39,23 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
 
     project = load(global_options_of(ctx))
     refuse_agents("answer a question", run_pid=project.holder.pid if project.holder else None)
-    question, kind = _open_question(project, question_id)
+    found = find_question(project.state, question_id)
+    if found is None:
+        known = ", ".join(asked.question.id for asked in open_questions(project.state)) or "none"
+        raise NotFound(f"no question {question_id!r} in this project", hint=f"open questions: {known}")
+    record, question = found
+    hint = "list the open questions with: gsd questions"
+    if given := record.answers.get(question_id):
+        message = f"{question_id} is already answered: {given.words} (by {given.who})"
+        raise Conflict(message, hint=hint)
+    if record.withdrawn:
+        raise Conflict(f"{question_id} is no longer open", hint=hint)
     try:
         answer = parse_typed_answer(question, " ".join(words))
     except UserError as error:
         raise UserError(f"invalid answer to {question.id}: {error}", hint=error.hint) from error
     answer = attrs.evolve(answer, by=getpass.getuser())
-    if kind == "permission" and not as_json:
+    if record.inquiry.kind == "permission" and not as_json:
         print_line(f"question: {question.text}")  # to its end: who permits it should have seen it
     next_step = after_answer(ctx, project)  # before: a session that waits for this answer takes it at once
     put(journal_path(project.root), "answer", unstructure(answer), by=answer.by)
@@ -68,18 +74,3 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
         return
     verb = "replaced the answer to" if replaced else "answered"
     print_line(f"{verb} {question.id}: {answer.words}; {next_step}")
-
-
-def _open_question(project: ProjectState, question_id: str) -> tuple[Question, InquiryKind]:
-    found = find_question(project.state, question_id)
-    if found is None:
-        known = ", ".join(asked.question.id for asked in open_questions(project.state)) or "none"
-        raise NotFound(f"no question {question_id!r} in this project", hint=f"open questions: {known}")
-    record, question = found
-    hint = "list the open questions with: gsd questions"
-    if answer := record.answers.get(question_id):
-        by = answer.who
-        raise Conflict(f"{question_id} is already answered: {answer.words} (by {by})", hint=hint)
-    if record.withdrawn:
-        raise Conflict(f"{question_id} is no longer open", hint=hint)
-    return question, record.inquiry.kind

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +20,14 @@ from gsd_core.processes import refuse_agents
 from gsd_core.settings import RunSettings, settings_of
 
 from .commands import with_global_options
-from .global_options import GlobalOptions, global_options_of
+from .global_options import global_options_of
 from .output import print_json, print_line
 from .plugin_loading import Loaded, bound_settings, loaded_plugins
 
 if TYPE_CHECKING:
     from gsd_core.plugins.calling import Hooks
 
+    from .launch import RunOptions
     from .project import ProjectState
 
 FLAG = "--bg"
@@ -35,32 +35,26 @@ BUILT_IN_HOST = "sessions"
 """The plugin whose sessions have a terminal to attach to, and output that ``gsd logs`` shows."""
 
 
-def start_session(
-    options: GlobalOptions,
-    root: Path,
-    hooks: Hooks,
-    names: Sequence[str],
-    *,
-    not_yet: UserError | None,
-    as_json: bool,
-) -> int:
-    """Start the command that was typed as a session, without ``--bg``, and say how to reach it.
-
-    *not_yet*: why it would be refused now; then it is only started if another session will change that.
-    """
+def start_session(options: RunOptions, hooks: Hooks) -> int:
+    """Start the command that was typed as a session, without ``--bg``, and say how to reach it."""
     refuse_agents("start a session")
-    plugin, host = _pick_host(hooks, names)
-    arguments = _without_flag(options.arguments)
+    plugin, host = _pick_host(hooks)
+    typed, not_yet = options.global_options.arguments, options.not_yet
+    # After ``--`` it is a word like any other.
+    end = typed.index("--") if "--" in typed else len(typed)
+    arguments = (*(word for word in typed[:end] if word != FLAG), *typed[end:])
+    if not arguments:
+        raise UserError("there is no command to run as a session")
     session = host.start(
         SessionRequest(
             arguments=arguments,
             folder=Path.cwd(),
-            project=root,
+            project=options.root,
             not_yet=str(not_yet) if not_yet else "",
             hint=not_yet.hint if not_yet else "",
         )
     )
-    if as_json:
+    if options.output != "text":
         print_json({"session": session.as_json()})
         return 0
     state = f"slot {session.slot}" if session.slot else session.reason or "queued"
@@ -76,8 +70,9 @@ def start_session(
     return 0
 
 
-def _pick_host(hooks: Hooks, names: Sequence[str]) -> tuple[str, SessionHost]:
-    outcome = asyncio.run(hooks.pick(gsd_session_host, tuple(names), object))
+def _pick_host(hooks: Hooks) -> tuple[str, SessionHost]:
+    names = settings_of(RunSettings).session_host
+    outcome = asyncio.run(hooks.pick(gsd_session_host, names, object))
     if outcome is None or outcome.value is None:
         listed = ", ".join(names) or "none listed"
         raise ConfigError(f"no plugin runs sessions ({listed})", hint="see the setting run.session_host")
@@ -108,7 +103,7 @@ def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
             if any(one.id == session for one in host.list()):
                 return plugin, host.stop(session)
         # A host need not list its sessions, and may know other names for them, such as `3` for `s3`.
-        plugin, host = _pick_host(loaded.hooks, settings_of(RunSettings).session_host)
+        plugin, host = _pick_host(loaded.hooks)
         return plugin, host.stop(session)
 
 
@@ -125,12 +120,3 @@ def after_answer(ctx: click.Context, project: ProjectState) -> str:
             if one.project == project.root and one.state == "waiting_checkpoint":
                 return f"session {one.id} continues by itself once all its questions are answered"
     return with_global_options("continue the run with: gsd resume", global_options_of(ctx))
-
-
-def _without_flag(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Return the *arguments* without ``--bg``; after ``--`` it is a word like any other."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    kept = tuple(word for word in arguments[:end] if word != FLAG) + tuple(arguments[end:])
-    if not kept:
-        raise UserError("there is no command to run as a session")
-    return kept

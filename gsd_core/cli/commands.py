@@ -114,6 +114,7 @@ COMMANDS: Mapping[str, str] = {
 }
 _PLACES: Mapping[str, str] = {
     **{name: f"steps:{name}" for name in ("discuss", "plan", "execute", "verify", "quick", "debug")},
+    "resume": "run:resume_command",
     "map": "steps:map_",
     "exec": "steps:exec_",
     "help": "topics:command",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gsd_core.machine.ledger import Call
     from gsd_core.views.cost import Costs, Grouping
 
-    from .project import ProjectState
-
 GROUPINGS = ("phase", "step", "model", "day")
 NARROW = 70
 """Below this width, the columns that the sum of tokens consists of are left out."""
@@ -40,6 +38,9 @@ def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> 
     from gsd_core.run.spending import with_turns
     from gsd_core.views.cost import calls_of, report_json
 
+    from .launch import RunOptions, build_settings
+    from .options import value_of
+    from .plugin_loading import loaded_plugins
     from .project import load, open_journal
 
     project = load(global_options_of(ctx))
@@ -49,28 +50,18 @@ def command(ctx: click.Context, by: Grouping, all_runs: bool, as_json: bool) -> 
         facts = tuple(journal.events(run=None if all_runs else last, kinds=kinds)) if last else ()
         calls = calls_of(with_turns(journal, facts))
     runs = [fact.run for fact in facts if fact.kind == "run.started"]
-    budget = _budget(ctx, project) if last else None
+    # That of the flags, of the environment, or of the settings files, if a loaded plugin has such a setting.
+    budget = None
+    if last:
+        options = RunOptions(global_options=global_options_of(ctx), resume=True)
+        value = value_of(build_settings(options, loaded_plugins(ctx), project), "--max-budget-usd")
+        budget = value if isinstance(value, Decimal) else None
     if as_json:
         print_json(report_json(runs, calls, by, budget=budget))
     elif not last:
         print_line("no run yet in this project, so no cost")
     else:
         _show(runs, calls, by, budget)
-
-
-def _budget(ctx: click.Context, project: ProjectState) -> Decimal | None:
-    """Return the budget that a run has now: that of its flags, of the environment, or of the settings files.
-
-    ``None`` also if no loaded plugin has such a setting.
-    """
-    from .launch import RunOptions, build_settings
-    from .options import value_of
-    from .plugin_loading import loaded_plugins
-
-    loaded = loaded_plugins(ctx)
-    options = RunOptions(global_options=global_options_of(ctx), resume=True)
-    value = value_of(build_settings(options, loaded, project), "--max-budget-usd")
-    return value if isinstance(value, Decimal) else None
 
 
 def _show(runs: list[str], calls: tuple[Call, ...], by: Grouping, budget: Decimal | None) -> None:

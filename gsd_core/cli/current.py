@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import attrs
 import click
@@ -56,7 +55,11 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
     if a plugin cannot say whether its step is due.
     """
     root = project.root
-    planning = asyncio.run(_read(root, folder))
+    git = Git(root)
+    if asyncio.run(git.is_repository()):
+        planning = asyncio.run(read_project(root, git, folder))
+    else:
+        planning = read_planning(root, folder)
     known = [phase.number for phase in planning.phases]
     if folder != PLANNING:
         settings = run_settings(root, planning.config)
@@ -64,9 +67,7 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
         return Current(planning=planning, snapshot=snapshot_of(planning), state=state, settings=settings)
     state = project.state
     typed = Layer(
-        origin="the run so far",
-        sections=project.history.typed if state.unfinished else {},
-        strict=False,
+        origin="the run so far", sections=project.history.typed if state.unfinished else {}, strict=False
     )
     settings = run_settings(root, planning.config, typed)
     if not state.unfinished:
@@ -75,7 +76,6 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
         state = attrs.evolve(state, options=options, lifecycle=options)
     loaded = loaded_plugins(ctx, with_trusted_ones=True)
     types = collect_step_types(loaded.hooks)
-    idea = kept_idea(root)
     try:
         values = settings_without_run(loaded, root, typed).values
     except ConfigError as error:
@@ -87,10 +87,9 @@ def read_current(ctx: click.Context, project: ProjectState, folder: str = PLANNI
             full_snapshot(
                 state,
                 planning,
-                root=root,
-                git=Git(root),
+                git=git,
                 settings=settings.of(RunSettings),
-                idea=idea.text if idea else "",
+                idea=kept_idea(root),
                 types=types,
                 hooks=loaded.hooks,
             )
@@ -111,10 +110,3 @@ def _missing(loaded: Loaded) -> Iterator[str]:
             yield f"plugin {info.name!r} is not trusted (see gsd trust), so its steps are not shown"
         elif info.status == "broken":
             yield f"plugin {info.name!r} was not loaded, so its steps are not shown: {info.reason}"
-
-
-async def _read(root: Path, folder: str) -> Planning:
-    git = Git(root)
-    if await git.is_repository():
-        return await read_project(root, git, folder)
-    return read_planning(root, folder)

@@ -14,7 +14,7 @@ import click
 from gsd_core.errors import ConfigError, ProjectError
 
 from .commands import base_command
-from .global_options import GlobalOptions, global_options_of, gsd_command
+from .global_options import global_options_of, gsd_command
 from .output import print_line, wrapped
 
 IDEA = "greeter.md"
@@ -43,9 +43,8 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
     loaded = loaded_plugins(ctx)
     rehearsal: Any = loaded.manager.get_plugin("rehearsal")
     if rehearsal is None:
-        raise ConfigError(
-            "the demo needs the plugin 'rehearsal', which is not loaded", hint="leave out -p no:rehearsal"
-        )
+        message = "the demo needs the plugin 'rehearsal', which is not loaded"
+        raise ConfigError(message, hint="leave out -p no:rehearsal")
     with bound_settings(loaded):
         account = [f"  {line}" for line in rehearsal.what_is_scripted()]
     given = options.directory if options.directory_given else folder
@@ -68,7 +67,19 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
         print_line(f"The demo has not finished. It is in {root}; remove it with:")
         print_line(f"  rm -rf {shlex.quote(str(root))}", exact=True)
         ctx.exit(code)
-    for line in [*(_side_by_side(root) if parallel else ()), *_after(root, options)]:
+    place, gsd = shlex.quote(str(root)), base_command(options)
+    # The run's own last lines say how to try what was built.
+    for line in (
+        *(_side_by_side(root) if parallel else ()),
+        "",
+        "That was a demo. See how the program was built:",
+        f"  git -C {place} log --oneline",
+        f"  {gsd} requirements",
+        "Run an idea of your own in a new folder (needs an account; see: gsd doctor):",
+        "  gsd run IDEA.md -C NEW-FOLDER --max-budget-usd 20",
+        "Remove the demo:",
+        f"  rm -rf {place}",
+    ):
         print_line(line, exact=line.startswith("  "))  # a command
 
 
@@ -86,9 +97,8 @@ def _new_project(given: Path | None, idea: str) -> Path:
         (root / IDEA).write_text(idea, encoding="utf-8")
     except OSError as error:
         where = error.filename or given or "the temporary folder"
-        raise ProjectError(
-            f"cannot create the demo's folder: {where}: {error.strerror}", hint="name a folder: gsd demo DIR"
-        ) from error
+        message = f"cannot create the demo's folder: {where}: {error.strerror}"
+        raise ProjectError(message, hint="name a folder: gsd demo DIR") from error
     return root
 
 
@@ -138,18 +148,3 @@ _SIDE_BY_SIDE = (
     *("attempt.started", "step.completed", "task.committed", "merge.failed", "question.asked"),
     "question.answered",
 )
-
-
-def _after(root: Path, options: GlobalOptions) -> Sequence[str]:
-    """Return what to do after the demo; the run's own last lines say how to try what was built."""
-    folder, gsd = shlex.quote(str(root)), base_command(options)
-    return [
-        "",
-        "That was a demo. See how the program was built:",
-        f"  git -C {folder} log --oneline",
-        f"  {gsd} requirements",
-        "Run an idea of your own in a new folder (needs an account; see: gsd doctor):",
-        "  gsd run IDEA.md -C NEW-FOLDER --max-budget-usd 20",
-        "Remove the demo:",
-        f"  rm -rf {folder}",
-    ]

@@ -12,7 +12,7 @@ from gsd_core.errors import JournalError
 from gsd_core.git import Git
 from gsd_core.machine.due import Due, End, Start, due
 from gsd_core.machine.facts import RunOpened
-from gsd_core.machine.state import Snapshot, State
+from gsd_core.machine.state import State
 from gsd_core.model.ids import StepId
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.loading import collect_settings
@@ -20,7 +20,7 @@ from gsd_core.run.loop import capacity_of
 from gsd_core.run.preflight import kept_idea
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.snapshot import full_snapshot, read_project
-from gsd_core.run.step_types import StepTypes, collect_step_types
+from gsd_core.run.step_types import collect_step_types
 from gsd_core.sanitize import one_line
 from gsd_core.settings import CORE_SECTIONS, RunSettings, bind_settings
 from gsd_core.views.forecast import FORECAST, forecast, forecast_lines
@@ -41,7 +41,16 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
     empty = new or not request.root.is_dir()
     planning = Planning() if empty else await read_project(request.root, Git(request.root))
     types = collect_step_types(request.hooks)
-    snapshot = await _snapshot(request, types, state, planning)
+    with bind_settings(request.settings.values):
+        snapshot = await full_snapshot(
+            state,
+            planning,
+            git=Git(request.root),
+            settings=request.settings.of(RunSettings),
+            idea=kept_idea(request.root) or request.idea,
+            types=types,
+            hooks=request.hooks,
+        )
     now = attrs.evolve(
         state_when_resumed(state, snapshot),
         options=request.options,
@@ -72,22 +81,6 @@ async def plan_json(request: RunRequest, *, new: bool) -> dict[str, Any]:
         ],
         "settings": list(_settings_json(request)),
     }
-
-
-async def _snapshot(request: RunRequest, types: StepTypes, state: State, planning: Planning) -> Snapshot:
-    """Return the files as they are now, with the steps of plugins that are due."""
-    idea = kept_idea(request.root) or request.idea
-    with bind_settings(request.settings.values):
-        return await full_snapshot(
-            state,
-            planning,
-            root=request.root,
-            git=Git(request.root),
-            settings=request.settings.of(RunSettings),
-            idea=idea.text if idea else "",
-            types=types,
-            hooks=request.hooks,
-        )
 
 
 def _forecast_json(request: RunRequest, state: State, planning: Planning) -> dict[str, Any]:

@@ -74,7 +74,13 @@ def check_repository(root: Path) -> Iterator[Check]:
     if git("config", "--get", "--type=bool", "--default=false", "commit.gpgSign") == "true":
         found = "git signs commits: a key that asks for a passphrase stops an unattended run"
         yield Check("project", "signed commits", "ok", found)
-    if hooks := sorted(_hooks(places(git).hooks)):
+    folder = places(git).hooks
+    files = folder.iterdir() if folder.is_dir() else ()
+    if hooks := sorted(
+        path.name
+        for path in files
+        if path.suffix != ".sample" and path.is_file() and os.access(path, os.X_OK)
+    ):
         found = f"run at commits, in the sandbox if there is one: {', '.join(hooks)}"
         yield Check("project", "git hooks", "ok", found)
 
@@ -156,10 +162,3 @@ def check_space(
 def _nearest(path: Path) -> Path:
     """Return *path*, or the nearest folder above it that exists."""
     return next((one for one in (path, *path.parents) if one.exists()), Path("/"))
-
-
-def _hooks(folder: Path) -> Iterator[str]:
-    if folder.is_dir():
-        for path in folder.iterdir():
-            if path.suffix != ".sample" and path.is_file() and os.access(path, os.X_OK):
-                yield path.name

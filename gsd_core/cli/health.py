@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -40,11 +39,14 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     --repair rebuilds STATE.md and config.json only; without a terminal and without --yes it shows the diffs
     and writes nothing. The exit code is 1 if there are errors.
     """
+    from gsd_core.errors import ConfigError
     from gsd_core.planning.config import CONFIG
-    from gsd_core.planning.health import check_health, overall_status
+    from gsd_core.planning.health import ISSUE, HealthIssue, check_health, overall_status
 
     from .editing import editing
+    from .plugin_loading import loaded_plugins
     from .project import core_folder, project_root
+    from .project_settings import settings_without_run
 
     if yes and not repair:
         raise click.UsageError("--yes only goes with --repair")
@@ -59,9 +61,24 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
     issues = (*check_journal(root), *check_health(root))
     # The settings include config.json.
     if not any(issue.path == CONFIG for issue in issues):
-        issues = (*_check_settings(ctx, root), *issues)
+        try:
+            settings_without_run(loaded_plugins(ctx, with_trusted_ones=True), root)
+        except ConfigError as error:
+            fix = error.hint or "correct it, or see it with: gsd settings show"
+            issues = (HealthIssue(code="E106", path="", message=str(error), fix=fix), *issues)
     if as_json:
-        print_json(_json(issues, done))
+        names = {"errors": "error", "warnings": "warning", "info": "info"}
+        data: dict[str, Any] = {
+            name: [ISSUE.dump(issue) for issue in issues if issue.severity == severity]
+            for name, severity in names.items()
+        }
+        applied = [
+            {"path": repair.path, "codes": list(repair.codes), "diff": repair.diff(), "applied": written}
+            for repair, written in done
+        ]
+        count = sum(issue.repairable for issue in issues)
+        status = overall_status(issues)
+        print_json({"status": status, **data, "repairable_count": count, "repairs": applied})
     else:
         print_line(styled(overall_status(issues), "bold"))
         for issue in issues:
@@ -107,20 +124,6 @@ def check_journal(root: Path) -> tuple[HealthIssue, ...]:
     return (HealthIssue(code="E103", path=str(path), message=message, fix=fix),)
 
 
-def _check_settings(ctx: click.Context, root: Path) -> Iterator[HealthIssue]:
-    from gsd_core.errors import ConfigError
-    from gsd_core.planning.health import HealthIssue
-
-    from .plugin_loading import loaded_plugins
-    from .project_settings import settings_without_run
-
-    try:
-        settings_without_run(loaded_plugins(ctx, with_trusted_ones=True), root)
-    except ConfigError as error:
-        fix = error.hint or "correct it, or see it with: gsd settings show"
-        yield HealthIssue(code="E106", path="", message=str(error), fix=fix)
-
-
 def _repair(root: Path, editor: Editor | None, *, yes: bool, quiet: bool) -> list[tuple[Repair, bool]]:
     """Show each possible repair, write it if the user agrees, and return whether it was written."""
     from gsd_core.planning.edits import apply_edit
@@ -147,19 +150,3 @@ def _repair(root: Path, editor: Editor | None, *, yes: bool, quiet: bool) -> lis
     if not quiet and not done:
         print_line("nothing to repair automatically")
     return done
-
-
-def _json(issues: tuple[HealthIssue, ...], done: list[tuple[Repair, bool]]) -> dict[str, Any]:
-    from gsd_core.planning.health import ISSUE, overall_status
-
-    return {
-        "status": overall_status(issues),
-        "errors": [ISSUE.dump(issue) for issue in issues if issue.severity == "error"],
-        "warnings": [ISSUE.dump(issue) for issue in issues if issue.severity == "warning"],
-        "info": [ISSUE.dump(issue) for issue in issues if issue.severity == "info"],
-        "repairable_count": sum(issue.repairable for issue in issues),
-        "repairs": [
-            {"path": repair.path, "codes": list(repair.codes), "diff": repair.diff(), "applied": applied}
-            for repair, applied in done
-        ],
-    }

@@ -244,16 +244,8 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     if options.background:
         from .background import start_session
 
-        names = settings.of(RunSettings).session_host
         with bind_settings(settings.values):
-            return start_session(
-                options.global_options,
-                root,
-                loaded.hooks,
-                names,
-                not_yet=options.not_yet,
-                as_json=options.output != "text",
-            )
+            return start_session(options, loaded.hooks)
     try:
         with background_output():
             with _warnings_on_stderr():
@@ -594,9 +586,8 @@ def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings)
         )
     question = f"Initialize a git repository in {options.root}? It contains {contents}"
     if not click.confirm(one_line(question, MAX_REASON), default=False, err=True):
-        raise ProjectError(
-            f"{str(options.root)!r} is not a git repository", hint="run `git init` there first"
-        )
+        message = f"{str(options.root)!r} is not a git repository"
+        raise ProjectError(message, hint="run `git init` there first")
 
 
 def _confirm_milestone(options: RunOptions, loaded: Loaded, settings: Settings, milestone: str) -> None:

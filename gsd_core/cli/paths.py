@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -44,7 +45,11 @@ def command(ctx: click.Context, as_json: bool) -> None:
         "private homes": lambda: homes_folders()[0],
         "temporary files": lambda: Path(tempfile.gettempdir()),
     }
-    found = {name: _path(place) for name, place in places.items()}
+    found: dict[str, Path | None] = dict.fromkeys(places)
+    for name, place in places.items():
+        # A path cannot be known without git, for example, or without a home folder.
+        with suppress(GsdError, OSError):
+            found[name] = place()
     if as_json:
         paths = [
             {"name": name, "path": str(path) if path else None, "exists": bool(path and path.exists())}
@@ -57,11 +62,3 @@ def command(ctx: click.Context, as_json: bool) -> None:
         line = styled(f"{name:<{width}}  ", "bold")
         state = "unknown" if path is None else "" if path.exists() else " (does not exist)"
         print_line(line.append_text(styled(f"{path or ''}{state}")), exact=True)
-
-
-def _path(place: Callable[[], Path | None]) -> Path | None:
-    """Return a path; ``None`` if it cannot be known, such as without git or without a home folder."""
-    try:
-        return place()
-    except (GsdError, OSError):
-        return None

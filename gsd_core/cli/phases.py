@@ -14,7 +14,7 @@ from .output import json_flag, print_json, print_line, print_table
 from .workstream import choose_workstream, workstream_option
 
 if TYPE_CHECKING:
-    from gsd_core.planning.survey import Survey, Surveyed
+    from gsd_core.planning.survey import Survey
 
 COLUMNS = ("phase", "name", "depends on", "plans", "status", "milestone")
 STYLES = {"complete": "green", "partial": "cyan", "planned": "cyan", "not started": "dim", "empty": "dim"}
@@ -50,7 +50,18 @@ def command(ctx: click.Context, every: bool, workstream: str, as_json: bool) -> 
             state = "shipped" if milestone.shipped else "in progress" if milestone.running else "planned"
             print_line(f"{milestone.version} {one_line(milestone.name, 80)} ({state})".replace("  ", " "))
     if phases:
-        print_table(COLUMNS, [_row(phase) for phase in phases], STYLES)
+        rows = [
+            (
+                f"{'✓' if phase.complete else ' '} {phase.number}",
+                one_line(phase.name, 60),
+                ", ".join(phase.depends_on),
+                f"{phase.summaries}/{phase.plans}" if phase.plans else "",
+                STATUS_TEXTS.get(phase.status, phase.status),
+                phase.milestone,
+            )
+            for phase in phases
+        ]
+        print_table(COLUMNS, rows, STYLES)
     else:
         print_line(_why_empty(found, every=every))
 
@@ -75,14 +86,3 @@ def _why_empty(found: Survey, *, every: bool) -> str:
     if found.roadmap_phases and not every:
         return "no phases in the current milestone; list those of all milestones with --all"
     return f"no phases in {path}; name each phase like {PHASE_FORMS}"
-
-
-def _row(phase: Surveyed) -> tuple[str, ...]:
-    return (
-        f"{'✓' if phase.complete else ' '} {phase.number}",
-        one_line(phase.name, 60),
-        ", ".join(phase.depends_on),
-        f"{phase.summaries}/{phase.plans}" if phase.plans else "",
-        STATUS_TEXTS.get(phase.status, phase.status),
-        phase.milestone,
-    )

@@ -17,26 +17,18 @@ if TYPE_CHECKING:
     from gsd_core.planning.model import PhaseView
     from gsd_core.views.plan_graph import Node, PlanGraph
 
-SIGNS = {
-    "done": "✓",
-    "running": "▸",
-    "merging": "▸",
-    "failed": "✗",
-    "skipped": "-",
-    "parked": "?",
-    "delayed": "…",
-    "ready": "▹",
-    "waiting": "·",
+LOOKS = {
+    "done": ("✓", "green"),
+    "running": ("▸", "cyan"),
+    "merging": ("▸", "cyan"),
+    "failed": ("✗", "red"),
+    "skipped": ("-", "dim"),
+    "parked": ("?", "yellow"),
+    "delayed": ("…", "yellow"),
+    "ready": ("▹", ""),
+    "waiting": ("·", "dim"),
 }
-STYLES = {
-    "done": "green",
-    "running": "cyan",
-    "merging": "cyan",
-    "failed": "red",
-    "skipped": "dim",
-    "parked": "yellow",
-    "delayed": "yellow",
-}
+"""The sign of each state of a plan, and its style."""
 
 
 @gsd_command("plan-graph", "gsd plan-graph", "gsd plan-graph 2 --mermaid", last=json_flag)
@@ -75,7 +67,7 @@ def _lines(graph: PlanGraph, views: list[PhaseView]) -> Iterator[str | Text]:
     if not graph.nodes:
         yield "no phases in the current milestone"
         return
-    signs = shown_signs(SIGNS)
+    signs = shown_signs({state: sign for state, (sign, _) in LOOKS.items()})
     width = max(len(node.id) for node in graph.nodes)
     for view in views:
         yield styled(f"phase {view.number} {one_line(view.name, 60)}".rstrip(), "bold")
@@ -93,7 +85,7 @@ def _line(node: Node, signs: Mapping[str, str], width: int) -> Text:
     from gsd_core.views.plan_graph import STATE_WORDS
 
     line = Text(f"  {signs.get(node.state, signs['failed'])} ")
-    line.stylize(STYLES.get(node.state, "dim" if node.state == "waiting" else ""))
+    line.stylize(LOOKS[node.state][1] if node.state in LOOKS else "")
     unplanned = "" if node.state == "done" else "not planned"
     name = unplanned if node.id == node.phase else one_line(node.name, 50)
     line.append_text(styled(f"{node.id:<{width}}  {name}".rstrip()))

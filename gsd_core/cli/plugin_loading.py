@@ -60,23 +60,15 @@ def loaded_plugins(
     if LOADED not in ctx.meta:
         options = options or global_options_of(ctx)
         loaded = load_plugins(choose_plugins(options), frozenset())
-        if with_trusted_ones:
-            loaded = _admit_if_trusted(loaded, options)
+        if with_trusted_ones and any(info.from_project for info in loaded.infos):
+            from .project_trust import admit, examine
+
+            # The command reports settings that cannot be read; `--help` works without them.
+            with suppress(GsdError):
+                loaded = admit(loaded, examine(loaded, options.directory.resolve()))
         ctx.meta[LOADED] = loaded
     found: Loaded = ctx.meta[LOADED]
     return found
-
-
-def _admit_if_trusted(loaded: Loaded, options: GlobalOptions) -> Loaded:
-    if not any(info.from_project for info in loaded.infos):
-        return loaded
-    from .project_trust import admit, examine
-
-    # The command reports settings that cannot be read; `--help` works without them.
-    try:
-        return admit(loaded, examine(loaded, options.directory.resolve()))
-    except GsdError:
-        return loaded
 
 
 def choose_plugins(options: GlobalOptions) -> Choice:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -86,7 +87,11 @@ def find_installer(prefix: Path | None = None) -> Installer:
         message = "gsd is installed as a tool of uv, which installs all packages of a tool together"
         raise UserError(message, hint=f"uv tool install {CORE_PACKAGE} --with PACKAGE")
     uv, has_pip = shutil.which("uv"), importlib.util.find_spec("pip") is not None
-    if uv and (_made_by_uv(root) or not has_pip):
+    made_by_uv = False
+    with suppress(OSError):
+        text = (root / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+        made_by_uv = re.search(r"^uv = ", text, re.M) is not None
+    if uv and (made_by_uv or not has_pip):
         return Installer(tool="uv", command=(uv, "pip"))
     if has_pip:
         return Installer(
@@ -94,14 +99,6 @@ def find_installer(prefix: Path | None = None) -> Installer:
         )
     problem = f"neither pip nor uv can install packages for {sys.executable}"
     raise UserError(problem, hint="python -m ensurepip, or install uv")
-
-
-def _made_by_uv(root: Path) -> bool:
-    try:
-        text = (root / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return re.search(r"^uv = ", text, re.M) is not None
 
 
 source_options = partial(

@@ -92,16 +92,13 @@ def make_folder(root: Path) -> None:
 
 def make_repository(root: Path, agents: Sequence[str]) -> None:
     """Create *root* as a repository for *agents*; raise ``ProjectError`` if git could not commit there."""
-    asyncio.run(_make_repository(root, rehearsal=tuple(agents) == REHEARSAL_AGENTS))
-
-
-async def _make_repository(root: Path, *, rehearsal: bool) -> None:
+    rehearsal = tuple(agents) == REHEARSAL_AGENTS
     if not rehearsal:
-        await Git(_nearest_folder(root)).check_identity()
-    await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
-    await Git(root).init()
+        asyncio.run(Git(_nearest_folder(root)).check_identity())
+    root.mkdir(parents=True, exist_ok=True)
+    asyncio.run(Git(root).init())
     if rehearsal:
-        await lend_identity(root)
+        asyncio.run(lend_identity(root))
 
 
 async def lend_identity(root: Path) -> None:

@@ -235,8 +235,12 @@ def check_leftovers(root: Path) -> Iterator[Check]:
             yield Check("leftovers", "leftovers", "problem" if left.locks else "warning", found, fix)
         else:
             yield Check("leftovers", "leftovers", "ok", "none")
-        if data and (processes := _processes(root)):
-            pids = " ".join(str(pid) for pid in processes)
+        marks: set[str] = set()
+        if data:
+            with open_journal(root) as journal:
+                marks = {journal.mark_of(record.run) for record in journal.events(kinds=["run.opened"])}
+        if marks and (processes := leftover_processes(marks)):
+            pids = " ".join(str(process.pid) for process in processes)
             found = f"processes of a run that ended still work: {pids}"
             yield Check("leftovers", "processes", "warning", found, f"gsd resume ends them, or: kill {pids}")
     if unowned := unowned_files():
@@ -254,9 +258,3 @@ def check_leftovers(root: Path) -> Iterator[Check]:
             paths = ", ".join(line.removeprefix("worktree ") for line in gone[:MAX_NAMED])
             found = f"git lists worktrees whose folders are gone: {paths}"
             yield Check("leftovers", "worktrees", "warning", found, "git worktree prune")
-
-
-def _processes(root: Path) -> tuple[int, ...]:
-    with open_journal(root) as journal:
-        marks = {journal.mark_of(record.run) for record in journal.events(kinds=["run.opened"])}
-    return tuple(process.pid for process in leftover_processes(marks)) if marks else ()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
 
 import attrs
 import click
 
 from gsd_core.errors import GsdError
-from gsd_core.machine.state import State
 from gsd_core.model.question import answer_command
 from gsd_core.views.status import open_questions, question_json
 
 from .commands import base_command
 from .global_options import global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled
-
-if TYPE_CHECKING:
-    from .project import ProjectState
 
 
 @gsd_command("questions", "gsd questions", "gsd questions --json", last=json_flag)
@@ -28,7 +24,15 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     options = global_options_of(ctx)
     project = load(options)
-    questions = open_questions(_state_now(ctx, project))
+    state = project.state
+    # With the files as they are now: a question may need no answer any more.
+    if open_questions(state) and not project.holder and (project.root / ".planning").is_dir():
+        from .current import read_current
+
+        # What is wrong with the files, the next run reports; the questions are readable without it.
+        with suppress(GsdError):
+            state = attrs.evolve(state, seen=read_current(ctx, project).snapshot)
+    questions = open_questions(state)
     if as_json:
         data = [question_json(asked, project.pending_answers, base_command(options)) for asked in questions]
         print_json({"run": project.state.run or None, "questions": data})
@@ -50,15 +54,3 @@ def command(ctx: click.Context, as_json: bool) -> None:
         if asked.question.id in project.pending_answers:
             print_line(f"answered; {after_answer(ctx, project)}")
         print_line()
-
-
-def _state_now(ctx: click.Context, project: ProjectState) -> State:
-    """Return the run's state with the files as they are now: a question may need no answer any more."""
-    if project.holder or not open_questions(project.state) or not (project.root / ".planning").is_dir():
-        return project.state
-    from .current import read_current
-
-    try:
-        return attrs.evolve(project.state, seen=read_current(ctx, project).snapshot)
-    except GsdError:
-        return project.state  # the next run reports it; the questions are readable without it

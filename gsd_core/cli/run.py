@@ -1,4 +1,4 @@
-"""``gsd run``: turns an idea into verified, committed code."""
+"""``gsd run`` turns an idea into verified, committed code; ``gsd resume`` continues the unfinished run."""
 
 from __future__ import annotations
 
@@ -97,6 +97,27 @@ def command(ctx: click.Context, /, idea: Path | None, **given: Any) -> None:
             lead_on(ctx)
             return
     start(ctx, given, idea=idea)
+
+
+@gsd_command(
+    "resume",
+    "gsd resume",
+    "gsd resume --max-budget-usd 40",
+    "gsd resume -C my-app --dry-run",
+    last=start_options,
+    cls=StartCommand,
+)
+def resume_command(ctx: click.Context, /, **given: Any) -> None:
+    """Resume the unfinished run.
+
+    It keeps its agent, its phases and its other options, unless you pass new ones. A handoff of
+    'gsd pause' or of GSD's pause-work is shown, and the next plan or execution gets it as context.
+    """
+    from .output import warn
+    from .project import notes_of
+
+    warn(notes_of(global_options_of(ctx)))
+    start(ctx, given, resume=True)
 
 
 def start(

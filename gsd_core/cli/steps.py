@@ -9,17 +9,8 @@ import click
 
 from gsd_core.model.ids import normal_phase
 
+from . import single_steps
 from .run import start, step_command
-from .single_steps import (
-    debug_step,
-    discuss_step,
-    exec_step,
-    execute_steps,
-    plan_steps,
-    quick_step,
-    survey_step,
-    verify_step,
-)
 
 
 @step_command("discuss", "gsd discuss 2", "gsd discuss 2 'use SQLite, and no ORM'")
@@ -30,7 +21,9 @@ def discuss(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
 
     TEXT says what you want to discuss. Decisions are added to those that the phase's CONTEXT.md has.
     """
-    start(ctx, given, partial(discuss_step, phase=phase, words=text), (normal_phase(phase), text))
+    start(
+        ctx, given, partial(single_steps.discuss_step, phase=phase, words=text), (normal_phase(phase), text)
+    )
 
 
 @step_command(
@@ -46,7 +39,7 @@ def plan(ctx: click.Context, /, phase: str, gaps: bool, **given: Any) -> None:
 
     An unfinished run stays where it is; 'gsd resume' continues it with these plans.
     """
-    start(ctx, given, partial(plan_steps, phase=phase, gaps=gaps), (normal_phase(phase), gaps))
+    start(ctx, given, partial(single_steps.plan_steps, phase=phase, gaps=gaps), (normal_phase(phase), gaps))
 
 
 @step_command("execute", "gsd execute 2", "gsd execute 2 --dry-run")
@@ -56,7 +49,7 @@ def execute(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
     """
-    start(ctx, given, partial(execute_steps, phase=phase), (normal_phase(phase),))
+    start(ctx, given, partial(single_steps.execute_steps, phase=phase), (normal_phase(phase),))
 
 
 @step_command("verify", "gsd verify 2", "gsd verify 2 --output-format json")
@@ -66,7 +59,7 @@ def verify(ctx: click.Context, /, phase: str, **given: Any) -> None:
 
     What a person checked before and passed is not asked again. An unfinished run stays where it is.
     """
-    start(ctx, given, partial(verify_step, phase=phase), (normal_phase(phase),))
+    start(ctx, given, partial(single_steps.verify_step, phase=phase), (normal_phase(phase),))
 
 
 @step_command("debug", "gsd debug 'the list is empty after a restart'")
@@ -76,7 +69,7 @@ def debug(ctx: click.Context, /, text: str, **given: Any) -> None:
 
     The result is a file in .planning/debug/, with symptoms, evidence, root cause and a suggested fix.
     """
-    start(ctx, given, partial(debug_step, words=text), (text,))
+    start(ctx, given, partial(single_steps.debug_step, words=text), (text,))
 
 
 @step_command("quick", "gsd quick 'add a --version option'", "gsd quick --full 'add a --version option'")
@@ -89,7 +82,7 @@ def quick(ctx: click.Context, /, text: tuple[str, ...], full: bool, **given: Any
     question, the same command continues.
     """
     words = " ".join(text)
-    start(ctx, given, partial(quick_step, words=words, full=full), (words, full))
+    start(ctx, given, partial(single_steps.quick_step, words=words, full=full), (words, full))
 
 
 @step_command("map", "gsd map")
@@ -99,7 +92,7 @@ def map_(ctx: click.Context, /, **given: Any) -> None:
     An existing description is replaced. Later plans, executions and verifications get what it says about
     tests, conventions and modules.
     """
-    start(ctx, given, survey_step)
+    start(ctx, given, single_steps.survey_step)
 
 
 @step_command(
@@ -115,4 +108,4 @@ def exec_(ctx: click.Context, /, prompt: str, name: str | None, **given: Any) ->
     The agent has your own settings, tools and commands, and may change the project, including .planning/ and
     commits. Its answer is printed. After a crash or an answered question, the same command continues.
     """
-    start(ctx, given, partial(exec_step, prompt=prompt, name=name), (prompt, name))
+    start(ctx, given, partial(single_steps.exec_step, prompt=prompt, name=name), (prompt, name))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from .global_options import global_options_of, gsd_command
 from .output import counted, json_flag, print_json, print_line, warn
 from .streams import can_ask
-
-if TYPE_CHECKING:
-    from .project_trust import ProjectTrust
 
 
 @gsd_command("trust", "gsd trust --show", "gsd trust", last=json_flag)
@@ -30,7 +25,7 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
 
     from .plugin_loading import loaded_plugins
     from .project import project_root, refuse_agents_at
-    from .project_trust import as_left_by_people, ask, examine, refuse_untrusted, remember
+    from .project_trust import as_left_by_people, ask, examine, lines_of, refuse_untrusted, remember
 
     if show and revoke:
         raise click.UsageError("--show and --revoke cannot be combined", ctx)
@@ -65,13 +60,7 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
             }
         )
         return
-    _show(trust, done, listed=show)
-
-
-def _show(trust: ProjectTrust, done: str, *, listed: bool) -> None:
-    from .project_trust import lines_of
-
-    if listed:
+    if show:
         for want, line in zip(trust.wants, lines_of(trust.wants), strict=True):
             print_line(f"{'trusted' if want.digest in trust.trusted else 'not trusted'}: {line}")
     warn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -39,20 +40,12 @@ def versions() -> tuple[dict[str, str | None], dict[str, str | None]]:
     except (GsdError, OSError):
         git = None
     about = {"python": platform.python_version(), "platform": platform.platform(), "git": git}
-    return {"gsd": __version__, **about}, {name: _version(name) for name in _dependencies()}
-
-
-def _dependencies() -> list[str]:
-    """Return the names of the packages that gsd requires, without those of its extras."""
-    try:
-        lines = requires("gsd-core") or []
-    except PackageNotFoundError:
-        return []
-    return sorted(re.split(r"[<>=; ]", line)[0] for line in lines if "extra ==" not in line)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    libraries: dict[str, str | None] = {}
+    with suppress(PackageNotFoundError):
+        # Without those of the extras.
+        lines = [line for line in requires("gsd-core") or () if "extra ==" not in line]
+        libraries = dict.fromkeys(sorted(re.split(r"[<>=; ]", line)[0] for line in lines))
+    for name in libraries:
+        with suppress(PackageNotFoundError):
+            libraries[name] = version(name)
+    return {"gsd": __version__, **about}, libraries

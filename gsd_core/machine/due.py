@@ -268,7 +268,10 @@ def _next_steps(state: State, *, every: bool = False) -> Iterator[Next]:
                 continue
         waits = True
     yield from late
-    if not waits and phases and state.options.phases is None and not _unfinished(state):
+    # Phases that are not complete, or were skipped, keep the milestone in progress.
+    if any(p.number in state.skipped or standing(state, p) == "open" for p in phases):
+        return
+    if not waits and phases and state.options.phases is None:
         milestone = state.seen.milestone if state.seen else ""
         asked = [StepId.parse(step) for step in state.asked if not _is_urgent(state, step)]
         wanted = [*(one for one in asked if one.detail == milestone), *_due_at_the_end(state)]
@@ -297,11 +300,6 @@ def _before(state: State, start: Start, phase: PhaseSnapshot | None = None) -> S
         # Each verification may be followed by such a step.
         number = max(0, sum(record.completed > 0 for record in state.of(VERIFY, phase.number)) - 1)
     return Start(step=StepId(kind=kind, phase=phase.number, round=number))
-
-
-def _unfinished(state: State) -> list[str]:
-    """Return the numbers of the phases that are not complete, or were skipped."""
-    return [p.number for p in state.phases if p.number in state.skipped or standing(state, p) == "open"]
 
 
 def _due_at_the_end(state: State) -> Iterator[StepId]:
@@ -521,14 +519,11 @@ def _milestone_gaps(state: State) -> tuple[str, tuple[str, ...]] | None:
         if same and record.id.round >= (last[record.id.kind].id.round if record.id.kind in last else 0):
             last[record.id.kind] = record
     kept_open = last.get(CLOSE)
-    if kept_open and any(_is_later(record, kept_open) for record in state.steps.values()):
+    ended = [record.ended_at for record in state.steps.values() if record.completed and record.ended_at]
+    if kept_open and kept_open.ended_at and any(at > kept_open.ended_at for at in ended):
         # What keeps a milestone open may be done since; what is not is known to the other steps.
         del last[CLOSE]
     return next(((str(record.id), record.gaps) for record in last.values() if record.gaps), None)
-
-
-def _is_later(one: StepRecord, other: StepRecord) -> bool:
-    return bool(one.completed and one.ended_at and other.ended_at and one.ended_at > other.ended_at)
 
 
 # What else the interfaces ask

@@ -72,6 +72,7 @@ class Recorded(Generic[T_co]):
 
 
 Record: TypeAlias = Recorded[Mapping[str, Any]]
+Fact: TypeAlias = Recorded[object]
 
 
 def typed(records: Iterable[Record], *kinds: type[T]) -> Iterator[Recorded[T]]:

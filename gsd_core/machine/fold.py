@@ -10,13 +10,12 @@ from typing import Any, TypeAlias
 
 from attrs import evolve
 
-from gsd_core.machine.facts import Record, Recorded, typed
 from gsd_core.model.ids import VERIFY, StepId
 from gsd_core.model.question import Answer
 
 from . import facts
 from .claims import dependents
-from .facts import KIND_OF
+from .facts import KIND_OF, Fact, Record, typed
 from .state import (
     LOST_IN_A_ROW,
     Allowance,
@@ -31,7 +30,7 @@ from .state import (
     inquiry_key,
 )
 
-Fold: TypeAlias = Callable[[State, Recorded[object], Any], State]
+Fold: TypeAlias = Callable[[State, Fact, Any], State]
 
 
 def fold(state: State, records: Iterable[Record]) -> State:
@@ -39,8 +38,8 @@ def fold(state: State, records: Iterable[Record]) -> State:
 
     Once the state belongs to a run, facts of other runs are skipped.
     """
-    last: Recorded[object] | None = None
-    fact: Recorded[object]
+    last: Fact | None = None
+    fact: Fact
     for fact in typed(records, *_HANDLERS):
         if not state.run or fact.run == state.run:
             if last is None:
@@ -53,7 +52,7 @@ def fold(state: State, records: Iterable[Record]) -> State:
 # Runs
 
 
-def _run_started(_: State, fact: Recorded[object], data: facts.RunStarted) -> State:
+def _run_started(_: State, fact: Fact, data: facts.RunStarted) -> State:
     return State(
         run=fact.run,
         idea=data.idea.sha256 if data.idea else "",
@@ -64,7 +63,7 @@ def _run_started(_: State, fact: Recorded[object], data: facts.RunStarted) -> St
     )
 
 
-def _run_opened(state: State, fact: Recorded[object], data: facts.RunOpened) -> State:
+def _run_opened(state: State, fact: Fact, data: facts.RunOpened) -> State:
     """Start over what failed, and forget a request to stop: that is what resuming a run means."""
     options = data.options
     return evolve(
@@ -94,7 +93,7 @@ def _run_opened(state: State, fact: Recorded[object], data: facts.RunOpened) -> 
     )
 
 
-def _run_closed(state: State, _: Recorded[object], data: facts.RunClosed) -> State:
+def _run_closed(state: State, _: Fact, data: facts.RunClosed) -> State:
     end = Closing(outcome=data.outcome, exit=data.exit, reason=data.reason, notes=data.notes)
     if state.options.only_asked:
         # The lifecycle is where it was before, which may be nowhere.
@@ -112,11 +111,11 @@ def _closing(state: State) -> Closing | None:
     return Closing(outcome=state.closed, exit=state.exit, reason=state.reason, notes=state.notes)
 
 
-def _project_observed(state: State, _: Recorded[object], data: Snapshot) -> State:
+def _project_observed(state: State, _: Fact, data: Snapshot) -> State:
     return evolve(state, seen=data)
 
 
-def _control_asked(state: State, _: Recorded[object], data: facts.ControlAsked) -> State:
+def _control_asked(state: State, _: Fact, data: facts.ControlAsked) -> State:
     return evolve(
         state,
         stop_asked=data.what == "stop" or state.stop_asked,
@@ -124,12 +123,12 @@ def _control_asked(state: State, _: Recorded[object], data: facts.ControlAsked) 
     )
 
 
-def _step_asked(state: State, fact: Recorded[object], data: facts.StepAsked) -> State:
+def _step_asked(state: State, fact: Fact, data: facts.StepAsked) -> State:
     asked = {**state.asked, fact.step: data.text}
     return evolve(state, asked=asked, requested=(*state.requested, fact.step))
 
 
-def _step_withdrawn(state: State, fact: Recorded[object], _: facts.StepWithdrawn) -> State:
+def _step_withdrawn(state: State, fact: Fact, _: facts.StepWithdrawn) -> State:
     return evolve(state, asked={step: text for step, text in state.asked.items() if step != fact.step})
 
 
@@ -143,7 +142,7 @@ def _no_longer_asked(state: State, step: str) -> State:
 # Attempts
 
 
-def _attempt_started(state: State, fact: Recorded[object], data: facts.AttemptStarted) -> State:
+def _attempt_started(state: State, fact: Fact, data: facts.AttemptStarted) -> State:
     record = state.steps.get(fact.step)
     if record is None:
         record = StepRecord(id=StepId.parse(fact.step), status="running", base=fact.seq)
@@ -165,7 +164,7 @@ def _attempt_started(state: State, fact: Recorded[object], data: facts.AttemptSt
     return _with(state, record)
 
 
-def _attempt_lost(state: State, fact: Recorded[object], data: facts.AttemptLost) -> State:
+def _attempt_lost(state: State, fact: Fact, data: facts.AttemptLost) -> State:
     record = state.steps[fact.step]
     if data.questions:
         return _with(state, evolve(record, status="parked"))
@@ -174,38 +173,38 @@ def _attempt_lost(state: State, fact: Recorded[object], data: facts.AttemptLost)
     return _with(state, evolve(record, status="waiting", lost=record.lost + counts))
 
 
-def _attempt_failed(state: State, fact: Recorded[object], data: facts.AttemptFailed) -> State:
+def _attempt_failed(state: State, fact: Fact, data: facts.AttemptFailed) -> State:
     return _with(state, evolve(state.steps[fact.step], status="waiting", failure=data.error, lost=0))
 
 
-def _timer_set(state: State, fact: Recorded[object], data: facts.TimerSet) -> State:
+def _timer_set(state: State, fact: Fact, data: facts.TimerSet) -> State:
     # A wrapper may ask to wait before the first attempt.
     record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="waiting")
     return _with(state, evolve(record, status="waiting", until=data.until, why=data.why))
 
 
-def _step_queued(state: State, fact: Recorded[object], data: facts.StepQueued) -> State:
+def _step_queued(state: State, fact: Fact, data: facts.StepQueued) -> State:
     return evolve(state, queued={**state.queued, fact.step: Queued(at=fact.at, why=data.why, hint=data.hint)})
 
 
-def _timer_fired(state: State, fact: Recorded[object], _: facts.TimerFired) -> State:
+def _timer_fired(state: State, fact: Fact, _: facts.TimerFired) -> State:
     return _with(state, evolve(state.steps[fact.step], until=None))
 
 
-def _made_progress(state: State, fact: Recorded[object], _: facts.TaskCommitted | facts.AgentClosed) -> State:
+def _made_progress(state: State, fact: Fact, _: facts.TaskCommitted | facts.AgentClosed) -> State:
     """Reset the count of lost attempts: it is for attempts without any progress in between."""
     record = state.steps.get(fact.step)
     return _with(state, evolve(record, lost=0)) if record else state
 
 
-def _agent_closed(state: State, fact: Recorded[object], data: facts.AgentClosed) -> State:
+def _agent_closed(state: State, fact: Fact, data: facts.AgentClosed) -> State:
     return state if data.ended == "lost" else _made_progress(state, fact, data)
 
 
 # Steps
 
 
-def _step_returned(state: State, fact: Recorded[object], data: facts.StepReturned) -> State:
+def _step_returned(state: State, fact: Fact, data: facts.StepReturned) -> State:
     record = evolve(
         state.steps[fact.step],
         status="result",
@@ -218,7 +217,7 @@ def _step_returned(state: State, fact: Recorded[object], data: facts.StepReturne
     return _with(state, record)
 
 
-def _step_completed(state: State, fact: Recorded[object], data: facts.StepCompleted) -> State:
+def _step_completed(state: State, fact: Fact, data: facts.StepCompleted) -> State:
     record = state.steps[fact.step]
     record = evolve(
         record, status="completed", completed=record.completed + 1, ended_at=fact.at, lost=0, failure=None
@@ -233,23 +232,23 @@ def _step_completed(state: State, fact: Recorded[object], data: facts.StepComple
     return evolve(state, verified={**state.verified, record.id.phase: covered})
 
 
-def _merge_failed(state: State, fact: Recorded[object], _: facts.MergeFailed) -> State:
+def _merge_failed(state: State, fact: Fact, _: facts.MergeFailed) -> State:
     return _with(state, _start_over(state.steps[fact.step], fact.seq))
 
 
-def _plan_edited(state: State, _: Recorded[object], data: facts.PlanEdited) -> State:
+def _plan_edited(state: State, _: Fact, data: facts.PlanEdited) -> State:
     digests = {**state.plan_digests, data.path: data.sha256}
     edited = tuple(dict.fromkeys([*state.edited_plans, data.plan]))
     return evolve(state, plan_digests=digests, edited_plans=edited)
 
 
-def _step_failed(state: State, fact: Recorded[object], data: facts.StepFailed) -> State:
+def _step_failed(state: State, fact: Fact, data: facts.StepFailed) -> State:
     # A wrapper may fail before the first attempt.
     record = state.steps.get(fact.step) or StepRecord(id=StepId.parse(fact.step), status="failed")
     return _with(state, evolve(record, status="failed", failure=data.error, until=None, ended_at=fact.at))
 
 
-def _step_skipped(state: State, fact: Recorded[object], data: facts.StepSkipped) -> State:
+def _step_skipped(state: State, fact: Fact, data: facts.StepSkipped) -> State:
     step = StepId.parse(fact.step)
     record = state.steps.get(fact.step) or StepRecord(id=step, status="skipped")
     skipped = [step.phase, *data.dependents]
@@ -260,12 +259,12 @@ def _step_skipped(state: State, fact: Recorded[object], data: facts.StepSkipped)
 # Questions
 
 
-def _question_asked(state: State, fact: Recorded[object], data: facts.QuestionAsked) -> State:
+def _question_asked(state: State, fact: Fact, data: facts.QuestionAsked) -> State:
     record = QuestionRecord(inquiry=data.inquiry, key=data.occasion, at=fact.at)
     return evolve(state, inquiries={**state.inquiries, inquiry_key(data.inquiry): record})
 
 
-def _question_answered(state: State, fact: Recorded[object], data: facts.QuestionAnswered) -> State:
+def _question_answered(state: State, fact: Fact, data: facts.QuestionAnswered) -> State:
     answer = data.answer
     for key, record in state.inquiries.items():
         if any(question.id == answer.question for question in record.inquiry.questions):
@@ -276,7 +275,7 @@ def _question_answered(state: State, fact: Recorded[object], data: facts.Questio
     return state
 
 
-def _question_withdrawn(state: State, _: Recorded[object], data: facts.QuestionWithdrawn) -> State:
+def _question_withdrawn(state: State, _: Fact, data: facts.QuestionWithdrawn) -> State:
     if data.key not in state.inquiries:
         return state
     withdrawn = evolve(state.inquiries[data.key], withdrawn=True)

@@ -13,7 +13,7 @@ from gsd_core.model.ids import StepId
 from gsd_core.model.usage import Usage
 
 from . import facts
-from .facts import Record, Recorded, typed
+from .facts import Fact, Record, typed
 from .state import Failure
 
 
@@ -79,7 +79,7 @@ def budget_of(history: History) -> Decimal | None:
 
 def fold_history(history: History, records: Iterable[Record]) -> History:
     """Return *history* after *records*; facts of other runs than the first one's are ignored."""
-    fact: Recorded[object]
+    fact: Fact
     for fact in typed(records, *_HANDLERS):
         if not history.run or fact.run == history.run:
             history = attrs.evolve(_HANDLERS[type(fact.data)](history, fact, fact.data), run=fact.run)
@@ -99,7 +99,7 @@ def call_id(step: str, key: str) -> str:
     return f"{step} {key}"
 
 
-def _run_opened(history: History, _: Recorded[object], data: facts.RunOpened) -> History:
+def _run_opened(history: History, _: Fact, data: facts.RunOpened) -> History:
     sandbox = data.sandbox or facts.UsedSandbox()
     opened = attrs.evolve(
         history,
@@ -117,33 +117,33 @@ def _run_opened(history: History, _: Recorded[object], data: facts.RunOpened) ->
     return opened
 
 
-def _agent_opened(history: History, fact: Recorded[object], data: facts.AgentOpened) -> History:
+def _agent_opened(history: History, fact: Fact, data: facts.AgentOpened) -> History:
     call = call_id(fact.step, data.key)
     return attrs.evolve(history, running={**history.running, call: history.running.get(call, Usage())})
 
 
-def _agent_turned(history: History, fact: Recorded[object], data: facts.AgentActivity) -> History:
+def _agent_turned(history: History, fact: Fact, data: facts.AgentActivity) -> History:
     call = call_id(fact.step, data.key)
     if data.usage is None or call not in history.running:
         return history
     return attrs.evolve(history, running={**history.running, call: data.usage + history.running[call]})
 
 
-def _agent_closed(history: History, fact: Recorded[object], data: facts.AgentClosed) -> History:
+def _agent_closed(history: History, fact: Fact, data: facts.AgentClosed) -> History:
     running = dict(history.running)
     running.pop(call_id(fact.step, data.key), None)
     return attrs.evolve(history, usage=history.usage + data.usage, calls=history.calls + 1, running=running)
 
 
-def _branch_chosen(history: History, _: Recorded[object], data: facts.BranchChosen) -> History:
+def _branch_chosen(history: History, _: Fact, data: facts.BranchChosen) -> History:
     return attrs.evolve(history, chosen=data.branch)
 
 
-def _branch_switched(history: History, _: Recorded[object], data: facts.BranchSwitched) -> History:
+def _branch_switched(history: History, _: Fact, data: facts.BranchSwitched) -> History:
     return attrs.evolve(history, branch=data.branch, chosen="")
 
 
-def _notice_sent(history: History, fact: Recorded[object], data: facts.NoticeSent) -> History:
+def _notice_sent(history: History, fact: Fact, data: facts.NoticeSent) -> History:
     failing = dict(history.failing)
     for delivery in data.deliveries:
         service, reason = delivery.service, delivery.reason
@@ -154,9 +154,7 @@ def _notice_sent(history: History, fact: Recorded[object], data: facts.NoticeSen
     return attrs.evolve(history, failing=failing)
 
 
-def _committed(
-    history: History, fact: Recorded[object], data: facts.TaskCommitted | facts.StepCompleted
-) -> History:
+def _committed(history: History, fact: Fact, data: facts.TaskCommitted | facts.StepCompleted) -> History:
     phase = phase_of(fact.step)
     known = history.commits.get(phase, ())
     if not data.commit or data.commit in known:
@@ -164,14 +162,12 @@ def _committed(
     return attrs.evolve(history, commits={**history.commits, phase: (*known, data.commit)})
 
 
-def _failed(
-    history: History, fact: Recorded[object], data: facts.AttemptFailed | facts.StepFailed
-) -> History:
+def _failed(history: History, fact: Fact, data: facts.AttemptFailed | facts.StepFailed) -> History:
     error = FailureRecord(at=fact.at, step=fact.step, failure=data.error)
     return attrs.evolve(history, errors=(*history.errors, error))
 
 
-_HANDLERS: dict[type[object], Callable[[History, Recorded[object], Any], History]] = {
+_HANDLERS: dict[type[object], Callable[[History, Fact, Any], History]] = {
     facts.RunOpened: _run_opened,
     facts.BranchChosen: _branch_chosen,
     facts.BranchSwitched: _branch_switched,

@@ -7,7 +7,7 @@ that they apply, and this module imports the modules of the files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import assert_never
 
@@ -45,28 +45,33 @@ def apply_changes(
     """
     edited = dict(texts)
     for change in changes:
-        match change:
-            case ListPlans():
-                name, edit = ROADMAP, partial(list_plans, change=change, counts=counts)
-            case TickPlan():
-                name, edit = ROADMAP, partial(tick_plan, change=change, counts=counts)
-            case TickPhase():
-                name, edit = ROADMAP, partial(tick_phase, change=change, counts=counts)
-            case MapRequirement():
-                name, edit = REQUIREMENTS, partial(map_requirement, change=change)
-            case SetPosition():
-                name, edit = STATE, partial(set_position, change=change)
-            case AddDecisions():
-                name, edit = STATE, partial(add_decisions, change=change)
-            case AddPhase():
-                name, edit = ROADMAP, partial(extend_milestone, change=change)
-            case AddQuickTask():
-                name, edit = STATE, partial(add_quick_task, change=change)
-            case _:
-                assert_never(change)
+        name, edit = edit_of(change, counts)
         if name in edited:
             edited[name] = edit(edited[name])
         elif name != STATE:
             message = f"is missing, so {type(change).__name__} cannot be applied"
             raise PlanningError(message, path=f".planning/{name}", hint="restore the file from git")
     return {name: text for name, text in edited.items() if text != texts[name]}
+
+
+def edit_of(change: Change, counts: Mapping[str, Count] | None = None) -> tuple[str, Callable[[str], str]]:
+    """Return the name of the file that *change* belongs to, and the function that applies it to its text."""
+    match change:
+        case ListPlans():
+            return ROADMAP, partial(list_plans, change=change, counts=counts)
+        case TickPlan():
+            return ROADMAP, partial(tick_plan, change=change, counts=counts)
+        case TickPhase():
+            return ROADMAP, partial(tick_phase, change=change, counts=counts)
+        case MapRequirement():
+            return REQUIREMENTS, partial(map_requirement, change=change)
+        case SetPosition():
+            return STATE, partial(set_position, change=change)
+        case AddDecisions():
+            return STATE, partial(add_decisions, change=change)
+        case AddPhase():
+            return ROADMAP, partial(extend_milestone, change=change)
+        case AddQuickTask():
+            return STATE, partial(add_quick_task, change=change)
+        case _:
+            assert_never(change)

@@ -517,10 +517,8 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
         if not agent.cancelled():
             agent.exception()
     if outcome is None or outcome.value is None:
-        raise ConfigError(
-            f"no agent takes the task: {', '.join(names)} declined",
-            hint="'gsd plugins' lists the installed plugins",
-        )
+        message = f"no agent takes the task: {', '.join(names)} declined"
+        raise ConfigError(message, hint="'gsd plugins' lists the installed plugins")
     if why := validate_storable(outcome.value, AgentResult):
         # An agent that reports its usage only with the answer has spent it all the same.
         if not validate_storable(outcome.value.usage, Usage):

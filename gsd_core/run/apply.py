@@ -18,19 +18,9 @@ from gsd_core.git import GitError
 from gsd_core.machine.facts import LandingFailed, StepCompleted, StepFailed, StepReturned
 from gsd_core.model.ids import StepId, normal_phase
 from gsd_core.model.step import FileMove, StepResult
-from gsd_core.planning.changes import (
-    AddDecisions,
-    AddPhase,
-    AddQuickTask,
-    Change,
-    ListPlans,
-    MapRequirement,
-    SetPosition,
-    TickPhase,
-    TickPlan,
-)
+from gsd_core.planning.changes import Change, ListPlans, SetPosition, TickPhase
 from gsd_core.planning.config import get
-from gsd_core.planning.edit import apply_changes
+from gsd_core.planning.edit import apply_changes, edit_of
 from gsd_core.planning.markdown import decoded
 from gsd_core.planning.survey import survey
 from gsd_core.protected_paths import protected_part
@@ -53,16 +43,6 @@ MAX_LANDINGS = 3
 They may be corrected by hand before the next start. If they were changed on purpose, the result will never
 fit, and the run asks the usual question about a failed step.
 """
-_TARGETS: dict[type[Change], str] = {
-    ListPlans: "ROADMAP.md",
-    TickPlan: "ROADMAP.md",
-    TickPhase: "ROADMAP.md",
-    MapRequirement: "REQUIREMENTS.md",
-    SetPosition: "STATE.md",
-    AddDecisions: "STATE.md",
-    AddPhase: "ROADMAP.md",
-    AddQuickTask: "STATE.md",
-}
 
 
 async def apply_result(run: Run, step: str) -> None:
@@ -79,7 +59,10 @@ async def apply_result(run: Run, step: str) -> None:
         await take_over(run, step)
         await _save_removed(run, step, result)
         written = _write(run, result)
-        paths = await _paths_to_commit(run, step, written)
+        docs = _commits_docs(run, step)
+        paths = [path for path in written if docs or not path.startswith(".planning/")]
+        ignored = await run.git.ignoring_rules(paths)
+        paths = [path for path in paths if path not in ignored]
         commit = await _commit(run, step, paths, result.subject)
         tagged = await _tag(run, commit, result)
     except InTheWay:
@@ -192,23 +175,18 @@ def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) ->
         return []
     found = survey(run.root)
     paths = {name: f".planning/{name}" for name in SHARED} | {"ROADMAP.md": found.path}
-    texts = {
-        name: _read(run.root, path)
-        for name, path in paths.items()
-        if path not in whole and (run.root / path).exists()
-    }
+    texts: dict[str, str] = {}
+    for name, path in paths.items():
+        if path not in whole and (run.root / path).exists():
+            data = read_below(run.root, path)
+            decoded(data, path)
+            texts[name] = data.decode("utf-8")  # with a byte order mark, if it has one
     changes = [found.counted(one) if isinstance(one, SetPosition) else one for one in changes]
     counts = {one.number: (one.summaries, one.plans) for one in found.phases() if one.plans}
     for name, text in apply_changes(texts, changes, counts).items():
         decoded(text.encode(), paths[name])
         run.effects.write(run.root / paths[name], text)
-    return [paths[_TARGETS[type(change)]] for change in changes if _TARGETS[type(change)] in texts]
-
-
-def _read(root: Path, path: str) -> str:
-    data = read_below(root, path)
-    decoded(data, path)
-    return data.decode("utf-8")  # with a byte order mark, if it has one
+    return [paths[name] for name in (edit_of(change)[0] for change in changes) if name in texts]
 
 
 def _refuse_outside(root: Path, path: str) -> None:
@@ -219,14 +197,6 @@ def _refuse_outside(root: Path, path: str) -> None:
     inside = (root / path).resolve().is_relative_to(root.resolve())
     if pure.is_absolute() or ".." in pure.parts or denied or not inside:
         raise Permanent(f"a step may not write {path!r}", hint="the executor returned a protected path")
-
-
-async def _paths_to_commit(run: Run, step: str, written: Sequence[str]) -> list[str]:
-    """Return what was written and belongs into a commit."""
-    docs = _commits_docs(run, step)
-    paths = [path for path in written if docs or not path.startswith(".planning/")]
-    ignored = await run.git.ignoring_rules(paths)
-    return [path for path in paths if path not in ignored]
 
 
 async def _commit(run: Run, step: str, paths: Sequence[str], subject: str) -> str:

@@ -35,9 +35,8 @@ async def enter_branch(run: Run, step: StepId) -> bool:
     # A person may have switched the branch: then their commits must not be taken along.
     await require_branch(run)
     if not await run.git.is_branch_name(name):
-        raise ConfigError(
-            f"{CONFIG}: {name!r} is not a name for a branch", hint="correct the template in `git`"
-        )
+        message = f"{CONFIG}: {name!r} is not a name for a branch"
+        raise ConfigError(message, hint="correct the template in `git`")
     start = await _start(run, name)
     if start is None:
         return False
@@ -97,10 +96,8 @@ async def _start(run: Run, name: str) -> str | None:
     if await git.is_ancestor(head, there):
         return ""
     if not await git.is_ancestor(there, head):
-        raise ProjectError(
-            f"branch {name!r} and the current branch {run.workspace.branch!r} have different commits",
-            hint=f"merge one into the other, or rename {name!r}; then resume",
-        )
+        message = f"branch {name!r} and the current branch {run.workspace.branch!r} have different commits"
+        raise ProjectError(message, hint=f"merge one into the other, or rename {name!r}; then resume")
     if any(fact.data.branch == name for fact in run.facts(BranchSwitched)):
         # A phase is worked on once more after later ones: their commits do not belong on its branch.
         return None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -167,8 +167,13 @@ class _Hooks:
             return
         command = ("/bin/sh", "-c", SCRIPT, "sh", str(self.found.folder / name), *arguments)
         ran = await run_inside(self.inside, command, environment(self.run.mark), self.run.limits.check)
-        if ran.exit != 0 and not may_fail:
-            raise _refusal(name, ran.exit, ran.output, ran.problems)
+        if ran.exit == 0 or may_fail:
+            return
+        lines = [line for line in ran.output.strip().splitlines() if line.strip()]
+        summary = " ".join(line.strip() for line in lines[-3:])
+        what = f"exited with {ran.exit}" if ran.exit is not None else "; ".join(ran.problems)
+        message = f"git commit: the hook {name} {what}: {summary}".removesuffix(": ")
+        raise GitError(message, exit=ran.exit or 1, output="\n".join(lines[-SHOWN_LINES:]))
 
     def write_message(self, text: str) -> None:
         """Write the message to the file that the hooks get."""
@@ -196,14 +201,3 @@ class _Hooks:
         if not text.strip() or len(text) > MAX_MESSAGE:
             raise GitError("a hook left a commit message that is empty or too long")
         return text
-
-
-def _refusal(name: str, code: int | None, output: str, problems: Sequence[str]) -> GitError:
-    lines = [line for line in output.strip().splitlines() if line.strip()]
-    summary = " ".join(line.strip() for line in lines[-3:])
-    what = f"exited with {code}" if code is not None else "; ".join(problems)
-    return GitError(
-        f"git commit: the hook {name} {what}: {summary}".removesuffix(": "),
-        exit=code or 1,
-        output="\n".join(lines[-SHOWN_LINES:]),
-    )

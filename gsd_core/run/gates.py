@@ -98,9 +98,8 @@ async def _answer_or_end(run: Run, inquiry: Inquiry, step: str, key: str) -> Ans
         record = last_asked(run, step, key)
         assert record is not None, "it was asked above"
         todo = f"{answer_command(record.inquiry.questions[0], gsd)}, then {gsd} resume"
-        return End(
-            outcome="blocked", exit=ExitCode.QUESTION, reason=f"{step} is waiting for an answer: {todo}"
-        )
+        reason = f"{step} is waiting for an answer: {todo}"
+        return End(outcome="blocked", exit=ExitCode.QUESTION, reason=reason)
     return answer
 
 

@@ -128,7 +128,13 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     assert place.seal is not None, "a call is in progress"
     known = [fact.data.commit for fact in run.facts(facts.TaskCommitted) if fact.data.commit]
     owned = place.owners > 0
-    compare = partial(place.sealer.compare, place.seal, known, accepted=_protected(run), owned=owned)
+    around = [inside() for inside in place.guards]
+
+    def accepted(path: Path) -> bool:
+        # None of the calls in progress can change the file: all are in a sandbox without it.
+        return all(each is not None and each.protects(path) for each in around)
+
+    compare = partial(place.sealer.compare, place.seal, known, accepted=accepted, owned=owned)
     changes = await run.git.call(compare)
     if changes.edited:
         edited = {**place.seal.files, **changes.edited}
@@ -147,14 +153,18 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
     if all(difference.mild for difference in changes.differences):
         what = one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH)
         log.warning("undone while an agent or a check worked: %s (kept in %s)", what, kept or "no ref")
-        return (_as_complaint(changes.differences),)
-    raise _interference(run, changes.differences, kept)
-
-
-def _protected(run: Run) -> Callable[[Path], bool]:
-    """Return whether none of the calls in progress can change a file: all are in a sandbox without it."""
-    around = [inside() for inside in run.workspace.guards]
-    return lambda path: all(each is not None and each.protects(path) for each in around)
+        listed = [one_line(difference.what, MAX_LENGTH) for difference in changes.differences[:MAX_LISTED]]
+        return (
+            f"only the run commits and changes git's state, so this was undone: {'; '.join(listed)}. Your "
+            "changes to files are still in the work tree. Do not commit, stash or switch branches yourself; "
+            "a task is committed by calling task_done",
+        )
+    where = f"it is kept in {kept} (git show --stat {kept}); " if kept else ""
+    hint = (
+        f"it was undone; {where}if you changed it yourself, do so while no agent is working: stop the run "
+        f"with `{run.request.info.command} stop`, change it, then resume"
+    )
+    raise Interference(_described(changes.differences), hint=hint)
 
 
 def _record_accepted(run: Run, changes: Changes, step: str, attempt: int, *, owned: bool) -> None:
@@ -179,15 +189,6 @@ async def _undo(
     return kept, problems
 
 
-def _as_complaint(differences: Sequence[Difference]) -> str:
-    listed = "; ".join(one_line(difference.what, MAX_LENGTH) for difference in differences[:MAX_LISTED])
-    return (
-        f"only the run commits and changes git's state, so this was undone: {listed}. Your changes to files "
-        "are still in the work tree. Do not commit, stash or switch branches yourself; a task is "
-        "committed by calling task_done"
-    )
-
-
 def _described(differences: Sequence[Difference]) -> str:
     listed = [one_line(difference.what, MAX_LENGTH) for difference in differences]
     if len(listed) > MAX_LISTED:
@@ -195,15 +196,6 @@ def _described(differences: Sequence[Difference]) -> str:
     return (
         f"while an agent or a check worked, this was changed, which only the run may do: {'; '.join(listed)}"
     )
-
-
-def _interference(run: Run, differences: Sequence[Difference], kept: str) -> Interference:
-    where = f"it is kept in {kept} (git show --stat {kept}); " if kept else ""
-    hint = (
-        f"it was undone; {where}if you changed it yourself, do so while no agent is working: stop the run "
-        f"with `{run.request.info.command} stop`, change it, then resume"
-    )
-    return Interference(_described(differences), hint=hint)
 
 
 def found_before(run: Run, step: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -64,11 +64,13 @@ def find_leftovers(root: Path, data: Path | None) -> Leftovers:
     locks = {path for path in lock_files(git) if _is_older(path, SETTLED)}
     if locks and is_git_at_work(locks, worktrees(git)):
         locks = set[Path]()
-    owner = data / OWNER
+    planning, owner = root / ".planning", data / OWNER
+    found = () if planning.is_symlink() else planning.rglob("*".join(DRAFT))
+    drafts = [path for path in found if not path.is_dir() and _is_older(path, SETTLED)]
     return Leftovers(
         folders=tuple(sorted(folders)),
         locks=tuple(sorted(locks)),
-        drafts=tuple(sorted(_drafts(root))),
+        drafts=tuple(sorted(drafts)),
         owner=owner if os.path.lexists(owner) else None,
     )
 
@@ -106,14 +108,6 @@ def unowned_files() -> tuple[Path, ...]:
 def leftover_processes(marks: Collection[str]) -> tuple[Process, ...]:
     """Return this user's processes that carry one of these marks of runs; none of them should be active."""
     return tuple(one for one in processes("GSD_RUN") if one.mark in marks and one.pid != os.getpid())
-
-
-def _drafts(root: Path) -> Iterator[Path]:
-    planning = root / ".planning"
-    if not planning.is_symlink():
-        for path in planning.rglob("*".join(DRAFT)):
-            if not path.is_dir() and _is_older(path, SETTLED):
-                yield path
 
 
 def _is_older(path: Path, age: timedelta) -> bool:

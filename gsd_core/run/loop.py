@@ -17,7 +17,7 @@ from gsd_core.machine import facts
 from gsd_core.machine.claims import dependents
 from gsd_core.machine.due import ApplyResult, AskAgain, End, Escalate, Next, Settle, Start, Wait, due, exit_of
 from gsd_core.machine.schedule import Schedule, works_of
-from gsd_core.machine.state import State
+from gsd_core.machine.state import RunOutcome, State
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import EXECUTE, StepId
 from gsd_core.model.question import Inquiry, Option, Question, answer_command
@@ -368,11 +368,8 @@ def _unanswered(run: Run, item: Escalate) -> End:
     if code == ExitCode.EXHAUSTED and item.failure and item.failure.hint:
         # Which limit to raise; who only reads the last line has no question about it.
         message += f" ({item.failure.hint})"
-    return End(
-        outcome="budget" if code == ExitCode.EXHAUSTED else "failed",
-        exit=code,
-        reason=f"{item.step}: {message}",
-    )
+    outcome: RunOutcome = "budget" if code == ExitCode.EXHAUSTED else "failed"
+    return End(outcome=outcome, exit=code, reason=f"{item.step}: {message}")
 
 
 async def _ask_again(run: Run, item: AskAgain) -> End | None:

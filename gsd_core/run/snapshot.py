@@ -19,7 +19,7 @@ from gsd_core.machine.due import starts_milestone
 from gsd_core.machine.facts import PlanEdited, QuestionWithdrawn, StepWithdrawn
 from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import PhaseSnapshot, PlanSnapshot, Snapshot, State
-from gsd_core.model.step import StepSituation
+from gsd_core.model.step import Idea, StepSituation
 from gsd_core.planning.codebase import read_codebase
 from gsd_core.planning.config import merge_config
 from gsd_core.planning.handoff import read_handoff
@@ -65,10 +65,9 @@ async def observe(run: Run) -> None:
     snapshot = await full_snapshot(
         run.state,
         run.planning,
-        root=run.root,
         git=run.git,
         settings=run.settings,
-        idea=run.idea.text if run.idea else "",
+        idea=run.idea,
         types=run.step_types,
         hooks=run.hooks,
     )
@@ -80,10 +79,9 @@ async def full_snapshot(
     state: State,
     planning: Planning,
     *,
-    root: Path,
     git: Git,
     settings: RunSettings,
-    idea: str,
+    idea: Idea | None,
     types: StepTypes,
     hooks: Hooks,
 ) -> Snapshot:
@@ -99,13 +97,13 @@ async def full_snapshot(
 
     def situation(phase: PhaseView | None) -> StepSituation:
         return StepSituation(
-            project=root,
+            project=git.root,
             planning=planning,
             phase=phase,
             files=files,
             completed=completed.get(phase.number if phase else "", ()),
             depth=settings.depth,
-            idea=idea,
+            idea=idea.text if idea else "",
             audit=settings.audit,
             close=settings.close_milestone or makes_room,
             workflow=settings.workflow,

@@ -51,9 +51,8 @@ def collect_step_types(hooks: Hooks) -> StepTypes:
                 f"{one.kind!r} comes before {one.before!r}, not one of {', '.join(filter(None, PLACES))}"
             )
         if problem:
-            raise ConfigError(
-                f"plugin {plugin!r}: {problem}", hint=f"run with -p no:{plugin} to continue without it"
-            )
+            hint = f"run with -p no:{plugin} to continue without it"
+            raise ConfigError(f"plugin {plugin!r}: {problem}", hint=hint)
     return StepTypes(types=tuple(found))
 
 

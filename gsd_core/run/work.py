@@ -23,7 +23,7 @@ from gsd_core.git import GitError, GitUnavailable, digests
 from gsd_core.machine import facts
 from gsd_core.machine.facts import Recorded
 from gsd_core.machine.state import StepRecord
-from gsd_core.model.question import Answer, Inquiry, Option, Question
+from gsd_core.model.question import Inquiry, Option, Question
 from gsd_core.model.step import StepRequest
 from gsd_core.sanitize import redact
 
@@ -189,7 +189,12 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
     key = f"uncommitted {hashlib.sha256(repr(contents).encode()).hexdigest()[:12]}"
     [answer] = await ask(run, inquiry, step=step.id, key=key)
     if answer.chosen == (STOP,):
-        await _stop(run, step.id, answer, key)
+        # The run ends as with `gsd stop`; the question is asked again when it is resumed.
+        run.record(facts.ControlAsked(what="stop", by=answer.by, via=answer.via))
+        withdraw(run, step.id, key)
+        message = "stopped, because the plan lists files with uncommitted changes"
+        hint = f"commit or move them, then run `{run.request.info.command} resume`"
+        raise ProjectError(message, hint=hint)
     if answer.chosen == (WITHOUT,):
         return
     how, commit = "plan", ""
@@ -200,15 +205,6 @@ async def _ask_about_listed(run: Run, step: StepRequest, listed: Collection[str]
             await run.effects.fast_forward(commit)
     settled = facts.FilesSettled(paths=tuple(sorted(listed)), found=contents, how=how, commit=commit)
     run.record(settled, step=step.id, attempt=step.attempt)
-
-
-async def _stop(run: Run, step: str, answer: Answer, key: str) -> None:
-    """End the run as ``gsd stop`` does; the question is asked again when the run is resumed."""
-    run.record(facts.ControlAsked(what="stop", by=answer.by, via=answer.via))
-    withdraw(run, step, key)
-    gsd = run.request.info.command
-    message = "stopped, because the plan lists files with uncommitted changes"
-    raise ProjectError(message, hint=f"commit or move them, then run `{gsd} resume`")
 
 
 async def settle_leftovers(run: Run, step: StepRequest) -> None:
