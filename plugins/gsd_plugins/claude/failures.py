@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -156,14 +157,9 @@ def credentials(environment: Mapping[str, str] | None = None, *, seconds: float 
     except OSError as error:
         message = f"cannot run {str(cli)!r}: {error}"
         return Finding(name="claude", ok=False, message=message, fix="set claude.cli_path")
-    status = _parse_status(process.stdout)
+    status: dict[str, Any] = {}
+    with suppress(TypeError, ValueError):
+        status = dict(json.loads(process.stdout))
     if process.returncode == 0 and status.get("loggedIn"):
         return Finding(name="claude", ok=True, message=f"logged in ({status.get('authMethod', 'unknown')})")
     return Finding(name="claude", ok=False, message="Claude Code is not logged in", fix=login)
-
-
-def _parse_status(output: bytes) -> dict[str, Any]:
-    try:
-        return dict(json.loads(output))
-    except (TypeError, ValueError):
-        return {}

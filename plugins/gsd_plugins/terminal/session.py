@@ -446,7 +446,7 @@ class _PromptOnScreen:
         from .menu import render_menu
 
         size = self.block.size()
-        lines, cursor = render_menu(self.menu, self._glyphs, size.columns, size.rows)
+        lines, cursor = render_menu(self.menu, self._glyphs, size.columns, size.lines)
         self.block.draw(lines, cursor)
 
     def press(self, keys: Sequence[str]) -> None:
