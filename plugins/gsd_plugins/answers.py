@@ -108,11 +108,7 @@ class PreparedAnswer:
         is_named = self.question == question.id or _normalized(self.question) == _normalized(question.text)
         looked = is_named or not question.inspection
         answer = Answer(
-            question=question.id,
-            chosen=chosen,
-            text=text,
-            by=self.source,
-            how="file" if looked else "policy",
+            question=question.id, chosen=chosen, text=text, by=self.source, how="file" if looked else "policy"
         )
         if problem := refusal(question, answer):
             options = ", ".join(option.label for option in question.options)

@@ -70,10 +70,7 @@ def api_error(status: int | None, text: str, until: datetime | None = None) -> S
 
 
 def result_error(
-    result: ResultMessage,
-    message_error: str,
-    until: datetime | None,
-    retry_after: timedelta | None = None,
+    result: ResultMessage, message_error: str, until: datetime | None, retry_after: timedelta | None = None
 ) -> StepError:
     """Return the error for a failed *result*; *message_error* is the last message's error name.
 
@@ -106,11 +103,6 @@ def process_error(error: ClaudeSDKError, *, started: bool) -> StepError:
         hint = "see the CLI's message; claude.cli_path may point to an unsupported version"
         return Permanent(str(error), hint=hint)
     return Transient(f"the agent's process ended unexpectedly: {error}")
-
-
-def reset_time(resets_at: int | None) -> datetime | None:
-    """Return the time when a usage limit ends, from Unix seconds."""
-    return datetime.fromtimestamp(resets_at, UTC) if resets_at else None
 
 
 def installed() -> Finding:

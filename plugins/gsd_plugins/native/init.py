@@ -26,7 +26,7 @@ from gsd_core.planning.state import render_state
 
 from . import next_milestone
 from .answers import RoadmapAnswer, acceptance, parse_answer
-from .depth import max_phases, phases_hint
+from .depth import DIVISIONS, phases_hint
 from .models import task_for
 from .next_milestone import phases_of, requirements_of
 from .paths import date_of
@@ -63,7 +63,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
 
     def problems(answer: RoadmapAnswer) -> Sequence[str]:
-        return validate_roadmap(answer, max_phases(step.depth), statements)
+        return validate_roadmap(answer, DIVISIONS[step.depth].phases[1], statements)
 
     def doubts(answer: RoadmapAnswer) -> Iterator[str]:
         return islice(lost_facts(answer, statements), MAX_QUOTED)

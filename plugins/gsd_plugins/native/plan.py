@@ -43,22 +43,19 @@ from .plan_checks import lost_facts, normalized, validate_plans
 from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
-    codebase_section,
     describe_gap,
     existing_plans_section,
     fence,
-    files_section,
     follow_up,
     handoff_section,
     join,
     notes_section,
     phase_sections,
-    programs_section,
     prompt_text,
     section,
     system_prompt,
 )
-from .skills import rules_section
+from .skills import code_sections
 
 MAX_REVISIONS = 3
 TDD = (
@@ -133,10 +130,7 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         phase_sections(step, phase),
         existing_plans_section(step, phase),
         notes_section(step, phase),
-        files_section(step, phase),
-        programs_section(step),
-        codebase_section(step),
-        rules_section(step, "planner"),
+        code_sections(step, phase, "planner"),
         handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
