@@ -14,7 +14,7 @@ from gsd_core.hookspecs import gsd_doctor, gsd_execute_step, gsd_steps
 
 from .installed import findings
 from .milestone import execute_audit, execute_close
-from .prompt import EXEC, execute_prompt
+from .session import EXEC, execute_prompt
 from .steps import COMMANDS, NEXT, command_of, execute_command
 from .verify import execute_verify
 

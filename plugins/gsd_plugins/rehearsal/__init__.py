@@ -76,10 +76,7 @@ class RehearsalSettings:
     cli: bool = setting(True, help="whether the real Claude Code takes part in a rehearsal", harmless=True)
     phases: int = setting(0, help="number of phases in the roadmap", harmless=True)
     here: bool = setting(
-        False,
-        flag="--here",
-        help="rehearse even in a repository with work of its own",
-        consent=True,
+        False, flag="--here", help="rehearse even in a repository with work of its own", consent=True
     )
     question: bool = setting(True, help="whether the model asks its question", harmless=True)
     gap: bool = setting(True, help="whether the model leaves a gap", harmless=True)
