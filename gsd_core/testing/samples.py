@@ -163,10 +163,7 @@ def a_process(tree: Path, *command: str, **changes: Any) -> ConfinedProcess:
         command=command or ("true",),
         cwd=tree,
         environment={"PATH": "/usr/bin:/bin", "HOME": str(home), "WORD": "hello"},
-        places=(
-            Place(path=home, source=home, writable=True),
-            Place(path=tree, source=tree, writable=True),
-        ),
+        places=(Place(path=home, source=home, writable=True), Place(path=tree, source=tree, writable=True)),
         home=home,
     )
     return attrs.evolve(process, **changes)

@@ -42,28 +42,19 @@ class AnswersSettings:
     answers: str = setting(
         "", flag="--answers", help="answer questions from this file, or - for stdin", consent=True
     )
-    _prepared: list[PreparedAnswer] = attrs.field(
+    # The answers in the file as they were at the start, and the run's only reader of standard input.
+    prepared: list[PreparedAnswer] = attrs.field(
         factory=lambda: list[PreparedAnswer](), init=False, eq=False, repr=False
     )
-    _stdin: StandardInput = attrs.field(factory=lambda: StandardInput(), init=False, eq=False, repr=False)
+    stdin: StandardInput = attrs.field(factory=lambda: StandardInput(), init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         """Read the file, once: later, it could be missing, or an agent could have changed it."""
         if self.answers not in ("", "-"):
             try:
-                self._prepared.extend(read_answers(self.answers))
+                self.prepared.extend(read_answers(self.answers))
             except ConfigError as error:
                 raise ValueError(str(error).removeprefix("--answers ")) from error
-
-    @property
-    def prepared(self) -> Sequence[PreparedAnswer]:
-        """The answers in the file, as they were at the start."""
-        return self._prepared
-
-    @property
-    def stdin(self) -> StandardInput:
-        """The run's only reader of standard input."""
-        return self._stdin
 
 
 @implements(gsd_settings)
@@ -117,11 +108,7 @@ class PreparedAnswer:
         is_named = self.question == question.id or _normalized(self.question) == _normalized(question.text)
         looked = is_named or not question.inspection
         answer = Answer(
-            question=question.id,
-            chosen=chosen,
-            text=text,
-            by=self.source,
-            how="file" if looked else "policy",
+            question=question.id, chosen=chosen, text=text, by=self.source, how="file" if looked else "policy"
         )
         if problem := refusal(question, answer):
             options = ", ".join(option.label for option in question.options)

@@ -105,9 +105,11 @@ def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
         if name not in environment
         for part in ("--setenv", name, value)
     ]
+    # `env` would take a name with `=` for a variable.
+    shell = ("/bin/sh", "-c", 'exec "$0" "$@"') if "=" in process.command[0] else ()
     command = (
         *(*outer, *system(), *_mounts(process.places), "--remount-ro", "/", *inside),
-        *("--chdir", os.path.realpath(process.cwd), "--", *inner, *_plain(process.command)),
+        *("--chdir", os.path.realpath(process.cwd), "--", *inner, *shell, *process.command),
     )
     # bwrap gets no other variables: it is process 1 inside, where its environment can be read.
     return SandboxedCommand(command=command, environment=environment, sandbox=NAME)
@@ -288,7 +290,8 @@ def _mounts(places: Sequence[Place]) -> Iterator[str]:
     for count, place in enumerate(places):
         # What is part of the operating system is there already, and a folder on its way may be a link.
         is_covered = _outer(places, count) is not None
-        if place.writable or is_covered or place.path != place.source or not _is_system(place.path):
+        is_system = any(place.path.is_relative_to(name) for name in SYSTEM if name != "/etc")
+        if place.writable or is_covered or place.path != place.source or not is_system:
             yield from ("--bind" if place.writable else "--ro-bind", str(place.source), str(place.path))
 
 
@@ -296,12 +299,3 @@ def _outer(places: Sequence[Place], index: int) -> Place | None:
     """Return the place that the one at *index* is mounted in, if any."""
     path = places[index].path
     return next((one for one in reversed(places[:index]) if path.is_relative_to(one.path)), None)
-
-
-def _is_system(path: Path) -> bool:
-    return any(path.is_relative_to(name) for name in SYSTEM if name != "/etc")
-
-
-def _plain(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return *command* so that ``env`` does not take its name for a variable."""
-    return ("/bin/sh", "-c", 'exec "$0" "$@"', *command) if "=" in command[0] else command

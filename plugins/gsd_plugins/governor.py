@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
 
 import attrs
 
@@ -46,8 +45,6 @@ from gsd_core import (
     state_folder,
 )
 from gsd_core.hookspecs import gsd_check_budget, gsd_settings, gsd_wrap_step
-
-T = TypeVar("T")
 
 REDUCED = 0.8
 """The part of the accepted calls a second that is left after a refusal."""
@@ -172,7 +169,7 @@ async def wait_for_turn(spend: Spend) -> Postpone | None:
             pace.start(caller, now, settings)
         return 0.0
 
-    if not agents or not (at := await _shared(take, 0.0)):
+    if not agents or not (at := await _shared(take)):
         return None
     names = " or ".join(map(repr, agents))
     reason = f"the rate limit of the agent {names}, which all runs on this machine share"
@@ -200,14 +197,14 @@ async def note_refusals(step: StepRequest, call_next: RunStep) -> StepResult:
                     pace.close(until, settings)
                 return pace.turn(caller, now, settings)
 
-            at = await _shared(refused, 0.0)
+            at = await _shared(refused)
             if at > until:
                 error.until = datetime.fromtimestamp(at, UTC)
         raise
 
 
-async def _shared(change: Callable[[dict[str, Pace], float], T], otherwise: T) -> T:
-    """Return what *change* makes of the paces and the time; *otherwise* if the file cannot be used."""
+async def _shared(change: Callable[[dict[str, Pace], float], float]) -> float:
+    """Return what *change* makes of the paces and the time; 0 if the file cannot be used."""
     with suppress(OSError, GsdError):
         path = state_folder() / FILE
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,9 +218,9 @@ async def _shared(change: Callable[[dict[str, Pace], float], T], otherwise: T) -
                 # A process that is stopped while it has the lock must not hold up the others.
                 await asyncio.sleep(LOCK_PAUSE)
             else:
-                return otherwise
+                return 0.0
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return otherwise
+                return 0.0
             now = time.time()
             paces = load_paces(os.pread(file.fileno(), MAX_BYTES, 0), now)
             found = change(paces, now)
@@ -233,7 +230,7 @@ async def _shared(change: Callable[[dict[str, Pace], float], T], otherwise: T) -
                 text = json.dumps(data).encode()
                 os.ftruncate(file.fileno(), os.pwrite(file.fileno(), text, 0))
             return found
-    return otherwise
+    return 0.0
 
 
 def load_paces(text: bytes, now: float) -> dict[str, Pace]:

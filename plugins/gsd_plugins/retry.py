@@ -84,7 +84,10 @@ async def retry(step: StepRequest, call_next: RunStep, settings: RetrySettings, 
     except Postponed:
         raise
     except Transient as error:
-        backoff = _backoff(step.retries, settings, clock.jitter())
+        # The exponent is capped because a timedelta overflows.
+        longest = min(settings.max_wait, settings.wait * 2.0 ** min(step.retries, 20))
+        # Half of it is jitter, so that runs that failed together do not try again together.
+        backoff = longest * (1 + clock.jitter()) / 2
         if isinstance(error, Outage):
             if step.waited >= settings.outage:
                 if settings.outage and not error.hint:
@@ -97,13 +100,3 @@ async def retry(step: StepRequest, call_next: RunStep, settings: RetrySettings, 
         # The time that a service names counts, but it must not lead to attempts without a pause.
         error.until = max(error.until or clock.now(), clock.now() + backoff)
         raise
-
-
-def _backoff(retries: int, settings: RetrySettings, jitter: float) -> timedelta:
-    """Return the wait after *retries* earlier failures.
-
-    Half of it is jitter, so that runs that failed together do not try again together.
-    """
-    # The exponent is capped because a timedelta overflows.
-    longest = min(settings.max_wait, settings.wait * 2.0 ** min(retries, 20))
-    return longest * (1 + jitter) / 2

@@ -22,7 +22,7 @@ from gsd_core.model.step import Depth
 from gsd_core.run.preflight import MOST_PHASES
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.start import run_project
-from gsd_plugins.native.depth import max_phases
+from gsd_plugins.native.depth import DIVISIONS
 from tests.cli.bench import call
 
 from . import harness as h
@@ -272,7 +272,7 @@ def test_phases_that_no_new_roadmap_can_have_are_refused_before_anything_is_paid
 
 
 def test_the_limits_of_a_new_roadmap_are_those_of_the_executor() -> None:
-    assert {depth: max_phases(depth) for depth in get_args(Depth)} == MOST_PHASES
+    assert {depth: DIVISIONS[depth].phases[1] for depth in get_args(Depth)} == MOST_PHASES
 
 
 def test_phases_of_the_next_milestone_are_counted_on(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from gsd_plugins.sessions import Source
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry, output_folder
 from gsd_plugins.web.access import Addresses, Tokens
-from gsd_plugins.web.folders import STATIC
 from gsd_plugins.web.gate import Gate
-from gsd_plugins.web.site import Site
+from gsd_plugins.web.site import STATIC, Site
 from gsd_plugins.web.table import routes
 
 PORT = 3333

@@ -11,8 +11,7 @@ import pytest
 
 from gsd_core.testing import a_notice
 from gsd_plugins import web
-from gsd_plugins.web.access import Tokens, write_token_file
-from gsd_plugins.web.folders import server_folder
+from gsd_plugins.web.access import Tokens, server_folder, write_token_file
 
 
 @pytest.fixture(autouse=True)

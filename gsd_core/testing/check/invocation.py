@@ -32,12 +32,11 @@ from gsd_core.model.step import StepRequest, StepResult, StepSituation
 from gsd_core.planning.model import Planning
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.loading import collect_settings
-from gsd_core.plugins.validation import hooks_of
 from gsd_core.settings import Layer, bind_settings, resolve
 from gsd_core.testing import conformance, samples
 from gsd_core.testing.conformance import Invocation
 from gsd_core.testing.fakes import FakeAgentHost, FakeHost, Turn
-from gsd_core.testing.registry import make_hooks, make_manager
+from gsd_core.testing.registry import make_hooks
 
 from .rules import Findings
 from .runner import MAX_PAUSE, Request
@@ -137,11 +136,22 @@ def _call_hook(plugin: object, hook: str, request: Request, findings: Findings) 
         for rule in _ASYNC_RULES:
             findings.skipped.setdefault(rule, _AGENT_SKIPPED)
         return
-    own = _own_steps(plugin, Path(request.project)) if hook == "gsd_execute_step" else []
-    for case in [*cases(hook, Path(request.project)), *own]:
+    project = Path(request.project)
+    seconds, make = _CASES[hook]
+
+    # Made for each call: a hook may change its host.
+    def arguments(number: int) -> Arguments:
+        return make(project)[number]
+
+    cases: list[Callable[[], Arguments]] = [partial(arguments, n) for n in range(len(make(project)))]
+    if hook == "gsd_execute_step" and "gsd_steps" in findings.hooks:
+        # The kinds of steps that the plugin adds itself, as in a project without an agent.
+        cases += [partial(_step_and_host, project, one.kind) for one in conformance.check_steps(plugin)]
+    limit = timedelta(seconds=seconds)
+    for case in cases:
         restart_pause()
-        invocation = Invocation(plugin=plugin, spec=spec, limit=case.limit, tick=restart_pause)
-        if not CaseCheck(hook=hook, case=case, invocation=invocation, findings=findings).run():
+        invocation = Invocation(plugin=plugin, spec=spec, limit=limit, tick=restart_pause)
+        if not CaseCheck(hook=hook, arguments=case, invocation=invocation, findings=findings).run():
             return  # every further case would take just as long
 
 
@@ -196,20 +206,11 @@ def _settings_problems(cls: type[Any]) -> Generator[str]:
 
 
 @attrs.frozen(kw_only=True)
-class Case:
-    """One call of a hook: *arguments* makes new ones for each call; *limit* is the hook's time limit."""
-
-    arguments: Callable[[], Arguments]
-    limit: timedelta
-    may_wait: bool = False
-
-
-@attrs.frozen(kw_only=True)
 class CaseCheck:
-    """Checks the asynchronous *hook* with one case."""
+    """Checks the asynchronous *hook* with one case: *arguments* makes new ones for each call."""
 
     hook: str
-    case: Case
+    arguments: Callable[[], Arguments]
     invocation: Invocation
     findings: Findings
 
@@ -239,7 +240,7 @@ class CaseCheck:
 
     def _call(self) -> tuple[Outcome[Any], float, float]:
         try:
-            called = self.invocation.once(*self.case.arguments())
+            called = self.invocation.once(*self.arguments())
             took_part = called[0].value is not None or called[0].error is not None
             self.findings.answered[self.hook] = self.findings.answered.get(self.hook, False) or took_part
             return called
@@ -251,7 +252,7 @@ class CaseCheck:
         # A call may wait for its limit here, which blocks nothing.
         signal.setitimer(signal.ITIMER_REAL, 0)
         try:
-            call(*self.case.arguments())
+            call(*self.arguments())
         except AssertionError as error:
             # A wrong result or exception has been recorded by the first call.
             text = str(error)
@@ -265,8 +266,10 @@ class CaseCheck:
         if not isinstance(error, PluginError):
             return "", ""
         if outcome.reason == "timeout":
-            limit = self.case.limit.total_seconds()
-            return ("", "") if self.case.may_wait else ("prompt", f"no result within {limit:g} s")
+            limit = self.invocation.limit.total_seconds()
+            # A human may take any time to answer.
+            may_wait = self.hook == "gsd_answer"
+            return ("", "") if may_wait else ("prompt", f"no result within {limit:g} s")
         if outcome.reason == "ignored cancellation":
             return "cancels", "keeps running when canceled"
         if outcome.reason == "invalid":
@@ -303,37 +306,12 @@ _REPEATABLE = {
 }
 
 
-def cases(hook: str, project: Path) -> list[Case]:
-    """Return the cases for an asynchronous hook."""
-    seconds, make = _CASES[hook]
-
-    # The index is bound now, but the arguments are created for each call: a hook may change its host.
-    def case(index: int) -> Case:
-        return Case(
-            arguments=lambda: make(project)[index],
-            limit=timedelta(seconds=seconds),
-            may_wait=hook == "gsd_answer",  # a human may take any time
-        )
-
-    return [case(index) for index in range(len(make(project)))]
-
-
 def _no_agent(turn: Turn) -> None:
     raise Permanent("no agent is available in a check")
 
 
 def _step_and_host(project: Path, kind: str) -> Arguments:
     return samples.a_step(project, kind), FakeHost(agent=_no_agent)
-
-
-def _own_steps(plugin: object, project: Path) -> list[Case]:
-    """Return a case for each kind of steps that the plugin adds itself, as in a project without an agent."""
-    manager = make_manager(plugin=plugin)
-    if hookspecs.gsd_steps.__name__ not in hooks_of(manager, plugin):
-        return []
-    limit = timedelta(seconds=_CASES["gsd_execute_step"][0])
-    kinds = [one.kind for one in conformance.check_steps(plugin)]
-    return [Case(arguments=partial(_step_and_host, project, kind), limit=limit) for kind in kinds]
 
 
 def _agent_tasks(project: Path) -> list[Arguments]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 
 import attrs
 
 from gsd_core import Delivery, Finding, Notice, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_doctor, gsd_notify, gsd_settings
-
-from .background import in_daemon_thread
 
 DESKTOP = "desktop"
 LIMIT_SECONDS = 8.0
@@ -65,7 +65,7 @@ async def send(notice: Notice) -> Sequence[Delivery]:
     from . import services
 
     # Once, before several threads import the same modules.
-    await in_daemon_thread(services.load)
+    await _in_daemon_thread(services.load)
     return await asyncio.gather(*(_deliver(number, url, notice) for number, url in enumerate(urls, start=1)))
 
 
@@ -81,7 +81,7 @@ async def _deliver(number: int, url: str, notice: Notice) -> Delivery:
                 if tries:
                     await asyncio.sleep(RETRY_SECONDS)
                 tries += 1
-                reason = await in_daemon_thread(send_once)
+                reason = await _in_daemon_thread(send_once)
                 if not reason:
                     break
     except TimeoutError:
@@ -96,3 +96,25 @@ def _name(number: int, url: str) -> str:
         return f"--notify {number} ({DESKTOP})"
     scheme = re.match(r"[a-z][a-z0-9+]{0,19}(?=://)", url)
     return f"--notify {number} ({scheme[0]})" if scheme else f"--notify {number}"
+
+
+async def _in_daemon_thread(function: Callable[[], str]) -> str:
+    """Return what *function* returns; it must not raise. If this is cancelled, the thread is left behind.
+
+    asyncio's own threads are waited for at the end of the process: a service that accepts a connection and
+    sends one byte a second would keep a finished run from exiting for minutes.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[str] = loop.create_future()
+
+    def deliver(result: str) -> None:
+        if not done.done():
+            done.set_result(result)
+
+    def work() -> None:
+        result = function()
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
+            loop.call_soon_threadsafe(deliver, result)
+
+    threading.Thread(target=work, name="gsd:notify", daemon=True).start()
+    return await done

@@ -23,11 +23,7 @@ _PROGRAM, _LIBRARY_URL = (
 )
 _URGENCY = {"info": "low", "warning": "normal", "error": "critical"}
 # The text is an argument, not a part of the script: a title with quotes must not become code.
-_APPLESCRIPT = (
-    "on run argv",
-    "display notification (item 2 of argv) with title (item 1 of argv)",
-    "end run",
-)
+_APPLESCRIPT = ("on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run")
 
 
 def problem() -> str:

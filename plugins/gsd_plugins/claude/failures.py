@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +70,7 @@ def api_error(status: int | None, text: str, until: datetime | None = None) -> S
 
 
 def result_error(
-    result: ResultMessage,
-    message_error: str,
-    until: datetime | None,
-    retry_after: timedelta | None = None,
+    result: ResultMessage, message_error: str, until: datetime | None, retry_after: timedelta | None = None
 ) -> StepError:
     """Return the error for a failed *result*; *message_error* is the last message's error name.
 
@@ -105,11 +103,6 @@ def process_error(error: ClaudeSDKError, *, started: bool) -> StepError:
         hint = "see the CLI's message; claude.cli_path may point to an unsupported version"
         return Permanent(str(error), hint=hint)
     return Transient(f"the agent's process ended unexpectedly: {error}")
-
-
-def reset_time(resets_at: int | None) -> datetime | None:
-    """Return the time when a usage limit ends, from Unix seconds."""
-    return datetime.fromtimestamp(resets_at, UTC) if resets_at else None
 
 
 def installed() -> Finding:
@@ -156,14 +149,9 @@ def credentials(environment: Mapping[str, str] | None = None, *, seconds: float 
     except OSError as error:
         message = f"cannot run {str(cli)!r}: {error}"
         return Finding(name="claude", ok=False, message=message, fix="set claude.cli_path")
-    status = _parse_status(process.stdout)
+    status: dict[str, Any] = {}
+    with suppress(TypeError, ValueError):
+        status = dict(json.loads(process.stdout))
     if process.returncode == 0 and status.get("loggedIn"):
         return Finding(name="claude", ok=True, message=f"logged in ({status.get('authMethod', 'unknown')})")
     return Finding(name="claude", ok=False, message="Claude Code is not logged in", fix=login)
-
-
-def _parse_status(output: bytes) -> dict[str, Any]:
-    try:
-        return dict(json.loads(output))
-    except (TypeError, ValueError):
-        return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,13 @@ import attrs
 
 from gsd_core import Activity, AgentHost, AgentResult, Ended, Usage, safe_text
 
-from .failures import api_error, reset_time, result_error
+from .failures import api_error, result_error
 from .usage import UsageCounter
 
 if TYPE_CHECKING:
     from claude_agent_sdk import AssistantMessage, Message, ResultMessage, UserMessage
 
-_ENDED: Mapping[str, Ended] = {
-    "error_max_turns": "turns",
-    "error_max_budget_usd": "dollars",
-}
+_ENDED: Mapping[str, Ended] = {"error_max_turns": "turns", "error_max_budget_usd": "dollars"}
 _NO_VALUE = "error_max_structured_output_retries"
 _SUMMARY_ARGUMENTS = (
     *("command", "file_path", "notebook_path", "pattern", "query", "url", "path", "skill", "description"),
@@ -81,7 +78,8 @@ class MessageReader:
             case sdk.SystemMessage(subtype="api_retry", data=data):
                 await self._api_retry(data)
             case sdk.RateLimitEvent(rate_limit_info=info):
-                self._limit_until = reset_time(info.resets_at) if info.status == "rejected" else None
+                until = info.resets_at if info.status == "rejected" else None
+                self._limit_until = datetime.fromtimestamp(until, UTC) if until else None
             case sdk.ResultMessage():
                 await self._finish(message)
             case _:

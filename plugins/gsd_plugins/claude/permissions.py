@@ -146,12 +146,7 @@ class ToolCallbacks:
 def tool_use(task: AgentTask, name: str, arguments: Mapping[str, Any]) -> ToolUse:
     """Return the use of a tool by the agent of *task*, as policies judge it."""
     return ToolUse(
-        step=task.step,
-        name=name,
-        input=arguments,
-        asked_by="agent",
-        tree=task.tree,
-        writable=task.writable,
+        step=task.step, name=name, input=arguments, asked_by="agent", tree=task.tree, writable=task.writable
     )
 
 

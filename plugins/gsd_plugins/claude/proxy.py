@@ -9,7 +9,6 @@ place of the token and forwards them to the one configured API.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import threading
@@ -38,8 +37,6 @@ NOT_FORWARDED = (
     *("proxy-connection", "proxy-authorization", "expect"),
 )
 """Headers that are about one connection (RFC 9110, section 7.6.1)."""
-
-_log = logging.getLogger(__name__)
 
 
 @attrs.frozen(kw_only=True)

@@ -14,8 +14,8 @@ from gsd_core.hookspecs import gsd_doctor, gsd_execute_step, gsd_steps
 
 from .installed import findings
 from .milestone import execute_audit, execute_close
-from .prompt import EXEC, execute_prompt
-from .steps import COMMANDS, NEXT, command_of, execute_command, is_complete
+from .session import EXEC, execute_prompt
+from .steps import COMMANDS, NEXT, command_of, execute_command
 from .verify import execute_verify
 
 STEPS = {EXEC: execute_prompt, "verify": execute_verify, "audit": execute_audit, "close": execute_close}
@@ -43,7 +43,8 @@ async def execute_step(step: StepRequest, host: StepHost) -> StepResult | None:
     """Execute the step with its command; leave a step without one to the next plugin."""
     if execute := STEPS.get(step.kind):
         return await execute(step, host)
-    if step.kind == "complete" and is_complete(step):
+    # execute-phase does that after its verification.
+    if step.kind == "complete" and step.phase and step.phase.ticked:
         return StepResult(subject="the phase is marked as complete already")
     command = command_of(step)
     return await execute_command(step, host, command) if command else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from gsd_core import AgentResult, AgentTask, Conversation, Permanent, StepHost, StepRequest
+from gsd_core import AgentResult, AgentTask, Conversation, Permanent, StepHost, StepRequest, StepResult
 from gsd_core.planning.config_keys import GATES
 
 from .checkpoints import find_checkpoint
@@ -21,6 +22,8 @@ OVERLAY: Mapping[str, Any] = {
 """What ``config.json`` says while a command works; GSD's safety settings stay the user's own."""
 
 MAX_CHECKPOINTS = 50
+EXEC = "exec"
+"""The kind of step of ``gsd exec``."""
 
 SYSTEM = """\
 You were started by gsd, which runs GSD's commands one after the other. Nobody reads along.
@@ -68,3 +71,13 @@ async def run_session(
         reply = attrs.evolve(task, prompt=answer.words, conversation=conversation)
         result = await host.run_agent(f"{name}, answer {len(asked)}", reply)
     return result
+
+
+async def execute_prompt(step: StepRequest, host: StepHost) -> StepResult:
+    """Run the user's words; the answer is in the journal, from which ``gsd exec`` prints it."""
+    if not step.text.strip():
+        raise Permanent("there is no prompt", hint='gsd exec "PROMPT or /command"')
+    # A step of the same name may have been interrupted with another prompt, whose answer is not this one's.
+    digest = hashlib.sha256(step.text.encode("utf-8", "replace")).hexdigest()[:8]
+    await run_session(step, host, step.text, name=f"{EXEC} {digest}")
+    return StepResult(subject="done by the agent")

@@ -64,11 +64,6 @@ def last_words(result: AgentResult) -> str:
     return f"; it said: {'…' if len(text) > MAX_WORDS else ''}{text[-MAX_WORDS:]}" if text else ""
 
 
-def is_complete(step: StepRequest) -> bool:
-    """Whether the phase is marked as complete: ``execute-phase`` does that after its verification."""
-    return step.phase is not None and step.phase.ticked
-
-
 def _number(step: StepRequest) -> str:
     return step.phase.number if step.phase else ""
 

@@ -33,7 +33,7 @@ def http_app(harness: Source) -> HttpApp:
     """Return an ASGI application that serves MCP over Streamable HTTP, at any path.
 
     It neither authenticates clients nor checks the ``Host`` and ``Origin`` headers: its caller has to.
-    It starts by itself with the first request, and ends with the event loop; ``async with`` ends it earlier.
+    It starts by itself with the first request, and ends with the event loop; ``aclose`` ends it earlier.
     *harness* is one of :func:`gsd_plugins.sessions.harness`, entered for as long as it is used.
     """
     from .http import HttpApp as HttpApp

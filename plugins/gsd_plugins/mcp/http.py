@@ -55,13 +55,6 @@ class HttpApp:
         finally:
             self._requests.discard(request)
 
-    async def __aenter__(self) -> HttpApp:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
     async def aclose(self) -> None:
         """End all requests; another one starts it again."""
         task, self._task, self._manager = self._task, None, None

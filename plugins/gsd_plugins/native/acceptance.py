@@ -59,7 +59,9 @@ async def ask_person(
     for check in report.human:
         index = _index_of(tests, check, path)
         if index is None:
-            tests.append(_new_test(tests, check))
+            number = max((int(test.number) for test in tests), default=0) + 1
+            fields = {"expected": check.expected or check.why, "must_have": check.about}
+            tests.append(UatTest(number=str(number), name=check.test, fields=fields))
             open_checks.append((len(tests) - 1, check))
         elif tests[index].result.startswith(PASSED):
             kept = f"checked by hand before: {tests[index].name}"
@@ -100,12 +102,6 @@ def _index_of(tests: Sequence[UatTest], check: HumanCheck, path: str) -> int | N
         if not test.first("must_have") and normalized(test.name) == normalized(title(check.test)):
             return index
     return None
-
-
-def _new_test(tests: Sequence[UatTest], check: HumanCheck) -> UatTest:
-    number = max((int(test.number) for test in tests), default=0) + 1
-    fields = {"expected": check.expected or check.why, "must_have": check.about}
-    return UatTest(number=str(number), name=check.test, fields=fields)
 
 
 def _tested(test: UatTest, answer: Answer) -> UatTest:

@@ -109,7 +109,14 @@ async def decide(
     if not gaps:
         return Decision()
     if tried:
-        answer = (await host.ask(_inquiry(milestone, gaps)))[0]
+        about = f"The audit of {milestone} has unmet requirements, after a phase for them:"
+        lines = [*beginning_of(about, [f"{gap.truth} ({gap.reason})" for gap in gaps]), "What now?"]
+        options = (
+            Option(label=LEAVE, description="the milestone keeps these known gaps", recommended=True),
+            Option(label=ADD, description="plan and execute one more phase for them"),
+        )
+        question = Question(text="\n".join(lines), header="Audit", options=options, free_text=False)
+        [answer] = await host.ask(Inquiry(questions=(question,), reason=f"the audit of {milestone}"))
         if answer.words != ADD:
             if answer.is_assumption:
                 return Decision(left=tuple(gaps))
@@ -135,17 +142,6 @@ def _closing_phase(milestone: str, gaps: Sequence[Gap], step: StepRequest) -> Ad
         requirements=ids,
         criteria=(*(known[one] or one for one in ids), *others),
     )
-
-
-def _inquiry(milestone: str, gaps: Sequence[Gap]) -> Inquiry:
-    about = f"The audit of {milestone} has unmet requirements, after a phase for them:"
-    lines = [*beginning_of(about, [f"{gap.truth} ({gap.reason})" for gap in gaps]), "What now?"]
-    options = (
-        Option(label=LEAVE, description="the milestone keeps these known gaps", recommended=True),
-        Option(label=ADD, description="plan and execute one more phase for them"),
-    )
-    question = Question(text="\n".join(lines), header="Audit", options=options, free_text=False)
-    return Inquiry(questions=(question,), reason=f"the audit of {milestone}")
 
 
 def beginning_of(title: str, items: Sequence[str]) -> list[str]:

@@ -27,11 +27,7 @@ SAID_LIMIT = 1000
 """Characters of what the executor says that the planner sees."""
 
 
-_KEYS: dict[ReplacedBecause, str] = {
-    "passes before": "check",
-    "cannot run": "repair",
-    "disputed": "dispute",
-}
+_KEYS: dict[ReplacedBecause, str] = {"passes before": "check", "cannot run": "repair", "disputed": "dispute"}
 
 
 async def revise_check(

@@ -78,7 +78,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     if not planning.phases and (step.project / f"{ARCHIVE}/{version}-ROADMAP.md").exists():
         # Somebody else archived it after this step was interrupted.
         return StepResult(subject="nothing to do: the milestone is archived already")
-    _check(step)
+    require_complete(step)
+    # The roadmap that is worked on may be in that folder already.
+    archived = _text(step, f"{ARCHIVE}/{step.planning.milestone}-ROADMAP.md")
+    if archived not in ("", step.planning.documents["ROADMAP.md"]):
+        raise Permanent(
+            f"{step.planning.milestone} is archived already, in {ARCHIVE}",
+            hint="give the milestone in ROADMAP.md and STATE.md the next version",
+        )
     found = audit(planning, step.project)
     left = items_of(found, step)
     decided = await confirm(step, host, found, left)
@@ -111,7 +118,18 @@ async def confirm(step: StepRequest, host: StepHost, found: Audit, left: Sequenc
     gaps = () if is_accepted and _is_current(step) else gaps_in_words(found)
     if not gaps and not left:
         return Decision()
-    answer = (await host.ask(_inquiry(found.milestone, gaps, left)))[0]
+    lines = [
+        *beginning_of(f"{found.milestone} has gaps:", gaps),
+        *beginning_of(f"{found.milestone} has open items:", left),
+        "Close it all the same?",
+    ]
+    # Open items are normal, and stay where they are. Gaps are promises that nobody has kept.
+    options = (
+        Option(label=KEEP, description="nothing is archived", recommended=bool(gaps)),
+        Option(label=CLOSE, description="MILESTONES.md lists what is open", recommended=not gaps),
+    )
+    question = Question(text="\n".join(lines), header="Close", options=options, free_text=False)
+    [answer] = await host.ask(Inquiry(questions=(question,), reason=f"closing {found.milestone}"))
     if answer.words != CLOSE:
         reason = f"{found.milestone} is kept open"
         return Decision(left=tuple(Gap(truth=text, reason=reason) for text in (*gaps, *left)))
@@ -140,39 +158,12 @@ def require_complete(step: StepRequest) -> None:
         )
 
 
-def _check(step: StepRequest) -> None:
-    planning = step.planning
-    require_complete(step)
-    path = f"{ARCHIVE}/{planning.milestone}-ROADMAP.md"
-    # The roadmap that is worked on may be in that folder already.
-    if _text(step, path) not in ("", planning.documents["ROADMAP.md"]):
-        raise Permanent(
-            f"{planning.milestone} is archived already, in {ARCHIVE}",
-            hint="give the milestone in ROADMAP.md and STATE.md the next version",
-        )
-
-
 def gaps_in_words(found: Audit) -> tuple[str, ...]:
     """Return the requirements that are not satisfied, and the phases without a verification."""
     gaps = [
         f"{one.requirement.id}: {one.requirement.text} ({one.status}: {one.evidence})" for one in found.gaps
     ]
     return (*gaps, *(f"Phase {number} was not verified" for number in found.unverified))
-
-
-def _inquiry(milestone: str, gaps: Sequence[str], left: Sequence[str]) -> Inquiry:
-    lines = [
-        *beginning_of(f"{milestone} has gaps:", gaps),
-        *beginning_of(f"{milestone} has open items:", left),
-        "Close it all the same?",
-    ]
-    # Open items are normal, and stay where they are. Gaps are promises that nobody has kept.
-    options = (
-        Option(label=KEEP, description="nothing is archived", recommended=bool(gaps)),
-        Option(label=CLOSE, description="MILESTONES.md lists what is open", recommended=not gaps),
-    )
-    question = Question(text="\n".join(lines), header="Close", options=options, free_text=False)
-    return Inquiry(questions=(question,), reason=f"closing {milestone}")
 
 
 def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str]) -> Iterator[FileWrite]:

@@ -33,16 +33,6 @@ DIVISIONS: Mapping[Depth, Division] = {
 }
 
 
-def max_phases(depth: Depth) -> int:
-    """Return the most phases that a new roadmap may have."""
-    return DIVISIONS[depth].phases[1]
-
-
-def max_plans(depth: Depth) -> int:
-    """Return the most plans that a phase may be planned with at once."""
-    return DIVISIONS[depth].plans[1]
-
-
 def phases_hint(depth: Depth, statements: int) -> str:
     """Return what the roadmapper is told about the number of phases for an idea with that many statements."""
     division = DIVISIONS[depth]

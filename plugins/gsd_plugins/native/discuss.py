@@ -195,7 +195,11 @@ async def _decide(
     reason = f"phase {phase_of(step).number} is planned by the answers"
     answers = await host.ask(Inquiry(step=step.id, questions=questions, reason=reason))
     given = tuple(zip(areas, answers, strict=True))
-    return tuple(_decision(one, answer) for one, answer in given), given
+    decided = tuple(
+        Decision(area=one.area, text=_explained(one, answer), notes=(one.question, _origin(answer)))
+        for one, answer in given
+    )
+    return decided, given
 
 
 RIGHT = Option(label="They are right", description="Plan by them.", recommended=True)
@@ -237,10 +241,6 @@ def _origin(answer: Answer) -> str:
             return "Answered by a prepared answer"
         case "human":
             return f"Answered by {answer.by or 'a person'}"
-
-
-def _decision(area: GrayAreaAnswer, answer: Answer) -> Decision:
-    return Decision(area=area.area, text=_explained(area, answer), notes=(area.question, _origin(answer)))
 
 
 def _explained(area: GrayAreaAnswer, answer: Answer) -> str:

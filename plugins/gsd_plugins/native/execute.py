@@ -44,20 +44,17 @@ from .paths import date_of, executed_plans, phase_of, position
 from .prompt_context import (
     bullets,
     capped,
-    codebase_section,
     dependencies_section,
     fence,
-    files_section,
     handoff_section,
     join,
     notes_section,
     phase_sections,
-    programs_section,
     prompt_text,
     section,
     system_prompt,
 )
-from .skills import rules_section, skills_section
+from .skills import code_sections, skills_section
 from .task_log import FinishedTask, TaskLog
 
 MAX_PLAN = 60_000
@@ -170,10 +167,7 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         dependencies_section(step, phase, plan),
         notes_section(step, phase),
         prompt_text("tdd") if any(task.cycle for task in tasks) else "",
-        files_section(step, phase),
-        programs_section(step),
-        codebase_section(step),
-        rules_section(step, "executor"),
+        code_sections(step, phase, "executor"),
         skills_section(step),
         handoff_section(step),
     )

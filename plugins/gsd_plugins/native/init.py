@@ -1,13 +1,30 @@
-"""init: turn an idea into a project with requirements and a roadmap."""
+"""init: turn an idea into a project with requirements and a roadmap, or into its next milestone.
+
+The agent numbers the phases from 1, and may use ids of requirements that exist: for a next milestone, code
+gives both the next free numbers, which costs no second answer.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from gsd_core import FileWrite, Permanent, Statement, StepHost, StepRequest, StepResult
+import attrs
+
+from gsd_core import (
+    FileWrite,
+    Idea,
+    Permanent,
+    PlannedPhase,
+    Requirement,
+    SetPosition,
+    Statement,
+    StepHost,
+    StepRequest,
+    StepResult,
+)
 from gsd_core.planning.check import check_roadmap
 from gsd_core.planning.config import default_config, merge_config, render_config
 from gsd_core.planning.exact import exact_facts, missing_facts
@@ -19,17 +36,25 @@ from gsd_core.planning.idea import (
     render_idea,
     split_statements,
 )
+from gsd_core.planning.next_milestone import (
+    begin_in_project,
+    begin_milestone,
+    free_ids,
+    next_phase_number,
+    next_version,
+    used_requirement_ids,
+)
 from gsd_core.planning.project import render_project
 from gsd_core.planning.requirements import render_requirements
 from gsd_core.planning.roadmap import render_roadmap
-from gsd_core.planning.state import render_state
+from gsd_core.planning.state import begin_milestone as name_milestone
+from gsd_core.planning.state import render_state, set_position
+from gsd_core.planning.survey import survey
 
-from . import next_milestone
-from .answers import RoadmapAnswer, acceptance, parse_answer
-from .depth import max_phases, phases_hint
+from .answers import RequirementAnswer, RoadmapAnswer, acceptance, parse_answer
+from .depth import DIVISIONS, phases_hint
 from .models import task_for
-from .next_milestone import phases_of, requirements_of
-from .paths import date_of
+from .paths import date_of, text_if_readable
 from .plan_checks import blockers
 from .prompt_context import codebase_section, fence, join, section, system_prompt
 from .skills import rules_section
@@ -37,24 +62,25 @@ from .skills import rules_section
 MAX_QUOTED = 40
 """How many unused statements a complaint quotes; the ids of the others follow."""
 MAX_QUOTE = 160
+MAX_IDS = 200
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
     """Run a roadmapper on the idea, check its answer and write the project's first files."""
-    if step.idea is None:
+    idea, continues = step.idea, bool(step.planning.idle)
+    if idea is None:
         raise Permanent("no idea given", hint="gsd run IDEA.md")
-    continues = bool(step.planning.idle)
-    statements = split_statements(step.idea.text)
+    statements = split_statements(idea.text)
     task = task_for(
         step,
         "roadmapper",
         system=system_prompt("roadmap"),
         prompt=join(
-            section("The idea", fence(step.idea.name, mark_statements(step.idea.text))),
+            section("The idea", fence(idea.name, mark_statements(idea.text))),
             f"The statements of the idea are S1 to S{len(statements)}." if statements else "",
             codebase_section(step),
             rules_section(step, "roadmapper"),
-            next_milestone.context(step) if continues else "",
+            _context(step) if continues else "",
             phases_hint(step.depth, len(statements)),
         ),
         answer=RoadmapAnswer,
@@ -63,16 +89,38 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     )
 
     def problems(answer: RoadmapAnswer) -> Sequence[str]:
-        return validate_roadmap(answer, max_phases(step.depth), statements)
+        return validate_roadmap(answer, DIVISIONS[step.depth].phases[1], statements)
 
     def doubts(answer: RoadmapAnswer) -> Iterator[str]:
         return islice(lost_facts(answer, statements), MAX_QUOTED)
 
     result = await host.run_agent("roadmap", task, acceptance(RoadmapAnswer, problems, doubts))
     answer = parse_answer(RoadmapAnswer, result.value)
+    name = " ".join(answer.name.split())
     if continues:
-        return next_milestone.result(answer, step, used_by)
-    return StepResult(subject=f"docs: initialize {' '.join(answer.name.split())}", files=_files(answer, step))
+        version = next_version(step.project)
+        subject, texts = f"docs: start milestone {version} {name}", _next_texts(answer, step, idea, version)
+    else:
+        subject, texts = f"docs: initialize {name}", _texts(answer, step, idea)
+    files = tuple(FileWrite(path=f".planning/{path}", text=text) for path, text in texts.items())
+    return StepResult(subject=subject, files=files)
+
+
+def _context(step: StepRequest) -> str:
+    """Return what the roadmapper of a next milestone has to know about the project so far."""
+    version = next_version(step.project)
+    used = sorted(used_requirement_ids(step.project))[:MAX_IDS]
+    ids = f"Ids of requirements that are in use: {', '.join(used)}." if used else ""
+    document = step.planning.documents.get("PROJECT.md", "")
+    return join(
+        section(
+            "The project so far",
+            f"The project exists: {step.planning.idle}. The idea is about its next milestone, {version}. "
+            "What is validated below is built already: it is not required again. `name` is a name for the "
+            f"milestone, in one to three words. {ids}".strip(),
+        ),
+        fence("PROJECT.md", document) if document else "",
+    )
 
 
 def validate_roadmap(
@@ -198,7 +246,8 @@ def _quote(text: str) -> str:
     return repr(words if len(words) <= MAX_QUOTE else f"{words[:MAX_QUOTE]}…")
 
 
-def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
+def _texts(answer: RoadmapAnswer, step: StepRequest, idea: Idea) -> dict[str, str]:
+    """Return the texts of the project's first files, by name."""
     phases, date = phases_of(answer), date_of(step)
     requirements, later = requirements_of(answer.requirements), requirements_of(answer.later, "v2")
     excluded = [(item.feature, item.reason) for item in answer.out_of_scope]
@@ -212,13 +261,105 @@ def _files(answer: RoadmapAnswer, step: StepRequest) -> tuple[FileWrite, ...]:
     # A gate that is true in the file is asked. The defaults of GSD's own commands are all true.
     del defaults["gates"]
     config = merge_config(merge_config(defaults, ours), step.planning.config)
-    idea = step.idea
-    texts = {
-        **({"IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived)} if idea else {}),
+    return {
+        "IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived),
         "PROJECT.md": render_project(name, answer.summary, core, requirements, later, excluded, limits, date),
         "REQUIREMENTS.md": render_requirements(name, core, requirements, later, excluded, phases, date),
         "ROADMAP.md": render_roadmap(name, answer.summary, phases, date),
         "STATE.md": render_state(core_value=core, phases=phases, date=date),
         "config.json": render_config(config),
     }
-    return tuple(FileWrite(path=f".planning/{name}", text=text) for name, text in texts.items())
+
+
+def _next_texts(answer: RoadmapAnswer, step: StepRequest, idea: Idea, version: str) -> dict[str, str]:
+    """Return the texts of the milestone *version*: ids and numbers of phases are the next free ones."""
+    ids = [one.id for one in (*answer.requirements, *answer.later)]
+    answer = _renamed(answer, free_ids(ids, used_requirement_ids(step.project)))
+    phases = phases_of(answer, int(next_phase_number(step.project)))
+    requirements, later = requirements_of(answer.requirements), requirements_of(answer.later, "v2")
+    excluded = [(item.feature, item.reason) for item in answer.out_of_scope]
+    derived = [(one.id, one.reason) for one in answer.requirements if one.reason or not one.statements]
+    date, documents, planning = date_of(step), step.planning.documents, step.planning
+    name, core = planning.name or answer.name, planning.core_value or answer.core_value
+    if project := documents.get("PROJECT.md"):
+        features, active = [phase.name for phase in phases], [one.text for one in requirements]
+        project = begin_in_project(project, version, answer.name, answer.summary, features, active, date)
+    else:
+        project = render_project(name, answer.summary, core, requirements, later, excluded, [], date)
+    roadmap = documents.get("ROADMAP.md", f"# Roadmap: {name}\n")
+    return {
+        **_archives(step),
+        "IDEA.md": render_idea(idea.name, idea.text, used_by(answer), derived),
+        "PROJECT.md": project,
+        "REQUIREMENTS.md": render_requirements(name, core, requirements, later, excluded, phases, date),
+        "STATE.md": _state(step, version, answer.name, core, phases),
+        "ROADMAP.md": begin_milestone(roadmap, version, answer.name, answer.summary, phases),
+    }
+
+
+def _renamed(answer: RoadmapAnswer, ids: Mapping[str, str]) -> RoadmapAnswer:
+    def of(found: Sequence[RequirementAnswer]) -> tuple[RequirementAnswer, ...]:
+        return tuple(attrs.evolve(one, id=ids[one.id]) for one in found)
+
+    phases = tuple(
+        attrs.evolve(phase, requirements=tuple(ids.get(one, one) for one in phase.requirements))
+        for phase in answer.phases
+    )
+    return attrs.evolve(answer, requirements=of(answer.requirements), later=of(answer.later), phases=phases)
+
+
+def phases_of(answer: RoadmapAnswer, first: int = 1) -> tuple[PlannedPhase, ...]:
+    """Return the phases of a roadmapper's answer, which numbers them from 1, numbered from *first*."""
+    return tuple(
+        PlannedPhase(
+            number=str(number),
+            name=phase.name,
+            goal=phase.goal,
+            # Only a valid answer gets here with another first number: its dependencies are numbers.
+            depends_on=tuple(str(int(one) + first - 1) if first > 1 else one for one in phase.depends_on),
+            requirements=phase.requirements,
+            criteria=phase.criteria,
+        )
+        for number, phase in enumerate(answer.phases, start=first)
+    )
+
+
+def requirements_of(found: Sequence[RequirementAnswer], version: str = "v1") -> tuple[Requirement, ...]:
+    """Return a roadmapper's requirements."""
+    return tuple(Requirement(id=a.id, text=a.text, category=a.category, version=version) for a in found)
+
+
+def _archives(step: StepRequest) -> dict[str, str]:
+    """Return copies of the files of the last milestone that are replaced now."""
+    copies: dict[str, str] = {}
+    for last in survey(step.project).milestones[-1:]:
+        for name in ("IDEA.md", "REQUIREMENTS.md"):
+            target = f"milestones/{last.version}-{name}"
+            there = (step.project / ".planning" / target).exists()
+            if (text := text_if_readable(step.project, f".planning/{name}")) and not there:
+                copies[target] = text
+    return copies
+
+
+def _state(step: StepRequest, version: str, name: str, core: str, phases: Sequence[PlannedPhase]) -> str:
+    date, text = date_of(step), step.planning.documents.get("STATE.md", "")
+    if not text:
+        return render_state(core_value=core, phases=phases, date=date)
+    first = phases[0]
+    here = SetPosition(
+        phase=first.number,
+        phases=len(phases),
+        name=first.name,
+        plan=0,
+        plans=0,
+        last=int(phases[-1].number),
+        status="Ready to plan",
+        percent=0,
+        date=date,
+        activity=f"Milestone {version} started",
+        done=0,
+        all_plans=0,
+        phases_done=0,
+        at=step.now.isoformat(),
+    )
+    return name_milestone(set_position(text, here), version, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
 
 import attrs
@@ -13,12 +13,15 @@ from gsd_core import (
     Artifact,
     FileWrite,
     Gap,
+    Inquiry,
     KeyLink,
     ListPlans,
     MustHaves,
+    Option,
     Permanent,
     PhaseView,
     Plan,
+    Question,
     StepHost,
     StepRequest,
     StepResult,
@@ -34,16 +37,15 @@ from gsd_core.planning.plan import render_plan
 from gsd_core.planning.plan_tasks import cycle_of, is_test_file
 from gsd_core.planning.waves import waves
 
-from .answers import PlanAnswer, PlansAnswer, TaskAnswer, acceptance, parse_answer
+from .answers import PlanAnswer, PlanIssuesAnswer, PlansAnswer, TaskAnswer, acceptance, parse_answer
 from .debug import Diagnosis, key_of, read_diagnoses
 from .depth import plans_hint
 from .models import task_for
 from .paths import phase_file, phase_of, position, unwritten_plan_ids
 from .plan_checks import lost_facts, normalized, validate_plans
-from .plan_review import ask_about_objections, is_reviewed, review_plans
 from .prompt_context import (
     bullets,
-    codebase_section,
+    capped,
     describe_gap,
     existing_plans_section,
     fence,
@@ -53,12 +55,11 @@ from .prompt_context import (
     join,
     notes_section,
     phase_sections,
-    programs_section,
     prompt_text,
     section,
     system_prompt,
 )
-from .skills import rules_section
+from .skills import agent_skills_section, code_sections
 
 MAX_REVISIONS = 3
 TDD = (
@@ -66,6 +67,9 @@ TDD = (
     "tdd, one for each feature. The other type is for layout, configuration and glue code alone."
 )
 MAX_REVIEWS = 3
+MAX_PLANS_TEXT = 80_000
+"""Characters of the plans that the reviewer sees."""
+EXECUTE, STOP = "Execute them anyway", "Stop"
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -96,11 +100,11 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         problems = validate_plans(step, plans, _plans(step, result, as_written=True))
         if not revision and not step.round:
             problems = (*problems, *lost_facts(step, plans))
-        if not problems and is_reviewed(step) and reviews < MAX_REVIEWS:
+        if not problems and _is_reviewed(step) and reviews < MAX_REVIEWS:
             reviews += 1
-            problems = await review_plans(step, plans, reviews, host)
+            problems = await _review(step, plans, reviews, host)
             if problems and (reviews == MAX_REVIEWS or revision == MAX_REVISIONS):
-                await ask_about_objections(step, problems, host)
+                await _ask_about_objections(step, problems, host)
                 break
         if not problems:
             break
@@ -133,10 +137,7 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
         phase_sections(step, phase),
         existing_plans_section(step, phase),
         notes_section(step, phase),
-        files_section(step, phase),
-        programs_section(step),
-        codebase_section(step),
-        rules_section(step, "planner"),
+        code_sections(step, phase, "planner"),
         handoff_section(step),
         section("Gaps to close", fence("gaps", "\n".join(_describe_gap(gap, diagnosed) for gap in gaps))),
         section("Plans listed in the roadmap, to be written now", bullets(unwritten_plan_ids(phase))),
@@ -313,3 +314,69 @@ def _checkpoint_details(answer: TaskAnswer) -> Mapping[str, str]:
         inside = "".join(f"<{name}>{escape(text, 'option')}</{name}>" for name, text in parts.items() if text)
         options.append(f'<option id="option-{number}">{inside}</option>')
     return {"decision": answer.action, "context": answer.verify, "options": "\n".join(options)}
+
+
+# The review by an agent that did not write the plans
+
+
+def _is_reviewed(step: StepRequest) -> bool:
+    """Whether plans are reviewed: at depth comprehensive, unless ``workflow.plan_check`` is false."""
+    return step.depth == "comprehensive" and get(step.planning.config, "workflow.plan_check", True)
+
+
+async def _review(step: StepRequest, plans: Sequence[Plan], number: int, host: StepHost) -> tuple[str, ...]:
+    """Return the blockers that an agent finds in *plans*; *number* counts the reviews of the step from 1."""
+    phase = phase_of(step)
+    known = {plan.id for plan in plans}
+    text = "\n\n".join(f"{plan.path}\n{render_plan(plan)}" for plan in plans)
+    gaps = step.report.gaps if step.round and step.report else ()
+    task = task_for(
+        step,
+        "checker",
+        agent="plan-checker",
+        system=system_prompt("plan_check"),
+        prompt=join(
+            section("The plans to review", fence("plans", capped(text, MAX_PLANS_TEXT))),
+            section("They have to close these gaps", fence("gaps", bullets(gap.truth for gap in gaps))),
+            phase_sections(step, phase),
+            existing_plans_section(step, phase),
+            files_section(step, phase),
+            agent_skills_section(step, "plan-checker"),
+        ),
+        answer=PlanIssuesAnswer,
+        turns=40,
+    )
+
+    def problems(answer: PlanIssuesAnswer) -> Iterator[str]:
+        scope = ", ".join(sorted(known))
+        for issue in answer.issues:
+            if issue.plan not in known:
+                yield f"there is no plan {issue.plan!r}; the plans are {scope}"
+
+    result = await host.run_agent(f"review-{number}", task, acceptance(PlanIssuesAnswer, problems))
+    return tuple(
+        f"{issue.plan}: {issue.problem}" + (f" ({issue.fix})" if issue.fix.strip() else "")
+        for issue in parse_answer(PlanIssuesAnswer, result.value).issues
+        if issue.severity == "blocker"
+    )
+
+
+async def _ask_about_objections(step: StepRequest, objections: Sequence[str], host: StepHost) -> None:
+    """Ask whether plans are executed to which the reviewer still objects; raise ``Permanent`` if not."""
+    phase = phase_of(step)
+    question = Question(
+        text=f"The review of the plans for phase {phase.number} still objects:\n{bullets(objections)}",
+        header="Plan review",
+        options=(
+            Option(label=EXECUTE, description="the verification will show what is missing", recommended=True),
+            Option(label=STOP, description="edit the phase or its plans, then resume"),
+        ),
+        free_text=False,
+    )
+    inquiry = Inquiry(step=step.id, questions=(question,), reason="the planner has revised them already")
+    [answer] = await host.ask(inquiry)
+    if answer.chosen == (STOP,):
+        raise Permanent(
+            f"the plans for phase {phase.number} are not executed: {'; '.join(objections)}",
+            hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
+        )

@@ -14,7 +14,7 @@ from gsd_core.planning.exact import contradictions, exact_facts, missing_facts
 from gsd_core.planning.must_haves import plans_for, served_by
 from gsd_core.planning.plan import render_plan
 
-from .depth import max_plans
+from .depth import DIVISIONS
 from .paths import phase_of, unwritten_plan_ids
 
 
@@ -36,7 +36,7 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan], as_written: Sequenc
         hint = "give a command that fails before the task and passes after it"
         problems += [f"{plan.id}, {problem} ({hint})" for problem in trivial_checks(plan)]
     # Plans that the roadmap lists already were decided by whoever listed them.
-    most = max(max_plans(step.depth), len(unwritten_plan_ids(phase)))
+    most = max(DIVISIONS[step.depth].plans[1], len(unwritten_plan_ids(phase)))
     if len(plans) > most and not step.round:
         problems.append(
             f"too many plans: {len(plans)}, the maximum at depth {step.depth} is {most} "

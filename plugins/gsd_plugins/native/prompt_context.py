@@ -60,29 +60,26 @@ def phase_sections(step: StepRequest, phase: PhaseView) -> str:
         phase_section(step, phase),
         constraints_section(step, phase),
         earlier_decisions_section(step, phase),
-        decisions_section(phase),
+        section("Decisions to follow", fence("context", capped(phase.context, DECISIONS_LIMIT))),
+        section("Research", fence("research", capped(phase.research, RESEARCH_LIMIT))),
     )
 
 
 def phase_section(step: StepRequest, phase: PhaseView) -> str:
     """Return the phase's goal, its success criteria, and its requirements with the idea's words."""
     requirements = requirements_text(step, phase)
+    criteria = bullets(f"{name}: {' '.join(text.split())}" for name, text in criteria_texts(phase).items())
     core_value = step.planning.core_value
     body = join(
         f"Name: {phase.name}",
         f"Goal: {phase.goal}",
-        f"Success criteria:\n{criteria_text(phase)}",
+        f"Success criteria:\n{criteria}",
         f"Requirements, each with the words of the idea that it comes from:\n{requirements}"
         if requirements
         else "",
         f"Core value of the project: {core_value}" if core_value else "",
     )
     return section(f"Phase {phase.number}", fence("phase", body))
-
-
-def criteria_text(phase: PhaseView) -> str:
-    """Return the phase's success criteria with their ids, one on a line."""
-    return bullets(f"{name}: {' '.join(text.split())}" for name, text in criteria_texts(phase).items())
 
 
 def requirements_text(step: StepRequest, phase: PhaseView) -> str:
@@ -141,14 +138,6 @@ def constraints_section(step: StepRequest, phase: PhaseView) -> str:
     ]
     body = capped(bullets([*stated, *said]), CONSTRAINTS_LIMIT)
     return section("Constraints of the project", fence("constraints", body))
-
-
-def decisions_section(phase: PhaseView) -> str:
-    """Return the phase's decisions (CONTEXT.md) and research."""
-    return join(
-        section("Decisions to follow", fence("context", capped(phase.context, DECISIONS_LIMIT))),
-        section("Research", fence("research", capped(phase.research, RESEARCH_LIMIT))),
-    )
 
 
 def earlier_decisions_section(step: StepRequest, phase: PhaseView) -> str:

@@ -36,18 +36,8 @@ from .models import task_for
 from .paths import date_of
 from .plan import MAX_REVISIONS, feature_problems, plans_from, revision_of
 from .plan_checks import blockers, find_bad_patterns, trivial_checks
-from .prompt_context import (
-    capped,
-    codebase_section,
-    fence,
-    files_section,
-    join,
-    programs_section,
-    prompt_text,
-    section,
-    system_prompt,
-)
-from .skills import rules_section
+from .prompt_context import capped, fence, join, prompt_text, section, system_prompt
+from .skills import code_sections
 
 FULL = "--full "
 """A step whose text begins with this is verified, too."""
@@ -93,11 +83,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     if step.text.startswith(FULL):
         outcome, status, report = await _verify(step, host, view, plan)
         files.append(FileWrite(path=f"{folder}/{number}-VERIFICATION.md", text=report))
+    # All tasks are committed, so the host only looks the last commit up.
+    tasks = [task for task in plan.tasks if task.type == "auto"]
+    commit = (await host.commit_task(tasks[-1], tasks[-1].name, ())).commit if tasks else ""
     row = AddQuickTask(
         number=number,
         description=name,
         date=date_of(step),
-        commit=await _last_commit(host, plan),
+        commit=commit,
         directory=step.detail,
         status=status,
     )
@@ -114,10 +107,7 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
         system=join(system_prompt("plan"), prompt_text("quick")),
         prompt=join(
             section("The task", fence("task", capped(view.goal, MAX_WORDS))),
-            files_section(step, view),
-            programs_section(step),
-            codebase_section(step),
-            rules_section(step, "planner"),
+            code_sections(step, view, "planner"),
         ),
         answer=PlansAnswer,
         turns=40,
@@ -180,9 +170,3 @@ async def _verify(step: StepRequest, host: StepHost, view: PhaseView, plan: Plan
     text = verified.files[0].text.replace("# Phase ", "# Quick Task ", 1)
     status = "gaps_found" if report.gaps or failed else "human_needed" if report.human else "passed"
     return Found(gaps=(*report.gaps, *failed)), STATUS[status], text
-
-
-async def _last_commit(host: StepHost, plan: Plan) -> str:
-    """Return the commit of the plan's last task; all are committed, so the host only looks it up."""
-    tasks = [task for task in plan.tasks if task.type == "auto"]
-    return (await host.commit_task(tasks[-1], tasks[-1].name, ())).commit if tasks else ""

@@ -5,18 +5,25 @@ Source: the Agent Skills format, a folder with a SKILL.md whose frontmatter has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import cast
 
-from gsd_core import PlanningError, Role, StepRequest
+from gsd_core import PhaseView, PlanningError, Role, StepRequest
 from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.markdown import read_text
 
 from .models import agents_of
-from .prompt_context import conventions_section, fence, join, section
+from .prompt_context import (
+    codebase_section,
+    conventions_section,
+    fence,
+    files_section,
+    join,
+    programs_section,
+    section,
+)
 
 FOLDERS = (".agents/skills", ".claude/skills")
 MAX_SKILLS = 30
@@ -28,11 +35,29 @@ MAX_DESCRIPTION = 250
 def skills_section(step: StepRequest) -> str:
     """Return the index of the project's skills; a skill that cannot be read is left out."""
     lines: dict[str, str] = {}
-    for path, name, description in _skills(step.tree):
-        # The same skill may be in both folders, for different tools.
-        lines.setdefault(name, f"- {name} ({path}): {description}")
+    for folder in FOLDERS:
+        with suppress(OSError):
+            entries = islice((step.tree / folder).iterdir(), MAX_ENTRIES)
+            for found in sorted(entry.name for entry in entries):
+                path = f"{folder}/{found}/SKILL.md"
+                with suppress(PlanningError):
+                    front = read_frontmatter(read_text(step.tree, path), path=path)
+                    name = " ".join(front.text("name").split())[:80] or found
+                    # The same skill may be in both folders, for different tools.
+                    if description := " ".join(front.text("description").split())[:MAX_DESCRIPTION]:
+                        lines.setdefault(name, f"- {name} ({path}): {description}")
     body = "\n".join(list(lines.values())[:MAX_SKILLS])
     return section("Skills of the project: read the file of one that fits your task", fence("skills", body))
+
+
+def code_sections(step: StepRequest, phase: PhaseView, role: Role) -> str:
+    """Return the project's files, programs and existing code, and the rules for the agent of *role*."""
+    return join(
+        files_section(step, phase),
+        programs_section(step),
+        codebase_section(step),
+        rules_section(step, role),
+    )
 
 
 def rules_section(step: StepRequest, role: Role) -> str:
@@ -60,20 +85,3 @@ def agent_skills_section(step: StepRequest, role: Role) -> str:
                     read_text(step.tree, file)
                     files[file] = None
     return section("Skills assigned to you: read these files first", fence("skills", "\n".join(files)))
-
-
-def _skills(root: Path) -> Iterator[tuple[str, str, str]]:
-    for folder in FOLDERS:
-        try:
-            names = sorted(entry.name for entry in islice((root / folder).iterdir(), MAX_ENTRIES))
-        except OSError:
-            continue
-        for name in names:
-            path = f"{folder}/{name}/SKILL.md"
-            try:
-                front = read_frontmatter(read_text(root, path), path=path)
-            except PlanningError:
-                continue
-            description = " ".join(front.text("description").split())[:MAX_DESCRIPTION]
-            if description:
-                yield path, " ".join(front.text("name").split())[:80] or name, description

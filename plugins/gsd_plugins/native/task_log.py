@@ -7,17 +7,7 @@ from pathlib import PurePosixPath
 
 import attrs
 
-from gsd_core import (
-    Answer,
-    DeferredTask,
-    Permanent,
-    Plan,
-    ReplacedCheck,
-    StepHost,
-    StepRequest,
-    Task,
-    TaskCommit,
-)
+from gsd_core import DeferredTask, Permanent, Plan, ReplacedCheck, StepHost, StepRequest, Task, TaskCommit
 from gsd_core.planning.changed_files import is_output
 from gsd_core.planning.plan_tasks import is_test_file
 
@@ -387,21 +377,18 @@ class TaskLog:
         rejections = self._rejections.get(task.number, 0)
         answer = (await self.host.ask(inquiry_for(self.step, self.plan, task, rejections)))[0]
         if not is_satisfied(task, answer):
-            return self._reject(task, answer)
+            rejections = self._rejections[task.number] = rejections + 1
+            if rejections >= MAX_ATTEMPTS:
+                why = f"the human rejected it {rejections} times: {answer.words}"
+                self.failure = f"task {task.number} ({task.name}): {why}"
+                return ""
+            again = f"Fix that, then call task_done for task {task.number} again."
+            return f"The human says: {answer.words}\n{again}"
         # A checkpoint changes no files, unless they were changed to fix what the person rejected.
         if rejections and call.files:
             return await self._commit(task, call)
         self._done.add(task.number)
         return f"The human says: {answer.words}\n{self._next()}"
-
-    def _reject(self, task: Task, answer: Answer) -> str:
-        rejections = self._rejections[task.number] = self._rejections.get(task.number, 0) + 1
-        if rejections >= MAX_ATTEMPTS:
-            self.failure = (
-                f"task {task.number} ({task.name}): the human rejected it {rejections} times: {answer.words}"
-            )
-            return ""
-        return f"The human says: {answer.words}\nFix that, then call task_done for task {task.number} again."
 
     def _is_done(self, task: Task) -> bool:
         # Only commits outlast an attempt, and a checkpoint has none. Tasks are done in order, so it was

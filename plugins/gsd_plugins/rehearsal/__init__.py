@@ -76,28 +76,20 @@ class RehearsalSettings:
     cli: bool = setting(True, help="whether the real Claude Code takes part in a rehearsal", harmless=True)
     phases: int = setting(0, help="number of phases in the roadmap", harmless=True)
     here: bool = setting(
-        False,
-        flag="--here",
-        help="rehearse even in a repository with work of its own",
-        consent=True,
+        False, flag="--here", help="rehearse even in a repository with work of its own", consent=True
     )
     question: bool = setting(True, help="whether the model asks its question", harmless=True)
     gap: bool = setting(True, help="whether the model leaves a gap", harmless=True)
     overloaded: bool = setting(
         True, help="whether one request is refused as if the API were overloaded", harmless=True
     )
-    # Read once: later, an agent could have changed the file.
-    _file: ScenarioFile | None = attrs.field(
+    # The contents of the scenario file, read once: later, an agent could have changed it.
+    file: ScenarioFile | None = attrs.field(
         default=attrs.Factory(lambda own: read_scenario(own.script) if own.script else None, takes_self=True),
         init=False,
         eq=False,
         repr=False,
     )
-
-    @property
-    def file(self) -> ScenarioFile | None:
-        """The contents of the scenario file, if there is one."""
-        return self._file
 
     def scenario(self, run: RunInfo) -> Scenario:
         """Return the scenario for a run's idea and seed."""

@@ -95,13 +95,7 @@ def moment_of(step: str, role: str, call: int, task: int = 0) -> Moment:
     parsed = StepId.parse(step)
     plan = parsed.detail if parsed.kind == "execute" else ""
     return Moment(
-        step=parsed.kind,
-        phase=parsed.phase,
-        plan=plan,
-        round=parsed.round,
-        role=role,
-        call=call,
-        task=task,
+        step=parsed.kind, phase=parsed.phase, plan=plan, round=parsed.round, role=role, call=call, task=task
     )
 
 

@@ -136,23 +136,18 @@ def text_of(content: Any) -> str:
 Script: TypeAlias = Callable[[ApiRequest], Reply]
 
 
-class MessagesApi:
-    """A server on 127.0.0.1, at the address *url*; runs until the context ends.
+class MessagesApi(loopback.Server):
+    """A server on 127.0.0.1, at the address *url* for ``ANTHROPIC_BASE_URL``; runs until the context ends.
 
     *script* is called in the thread of each request, several at a time; it may block.
     If it raises, the client gets a 400 with the error, and *errors* has the exception.
     """
 
     def __init__(self, script: Script) -> None:
+        super().__init__(_Handler)
         self._script = script
         self._requests: list[ApiRequest] = []
         self._errors: list[Exception] = []
-        self._server = _Server(self.answer)
-
-    @property
-    def url(self) -> str:
-        """The address for ``ANTHROPIC_BASE_URL``."""
-        return self._server.url
 
     @property
     def requests(self) -> tuple[ApiRequest, ...]:
@@ -174,17 +169,11 @@ class MessagesApi:
             return Failure(400, "invalid_request_error", f"the script failed: {error!r}")
 
     def __enter__(self) -> MessagesApi:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.close()
-
-
-class _Server(loopback.Server):
-    def __init__(self, answer: Script) -> None:
-        super().__init__(_Handler)
-        self.answer = answer
+        self.close()
 
 
 _SSE = {"content-type": "text/event-stream", "cache-control": "no-cache"}
@@ -192,7 +181,7 @@ _JSON = {"content-type": "application/json"}
 
 
 class _Handler(loopback.Handler):
-    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: MessagesApi  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_POST(self) -> None:  # noqa: N802 - http.server's name
         """Answer a request for a message; none any more on a connection that outlives the server."""

@@ -154,7 +154,8 @@ class Product:
         return {
             "package": self.package,
             "title": self.title,
-            "heading": heading_of(self.title),
+            # A gap detector could take the title for unfinished work.
+            "heading": self.package if _UNFINISHED.search(self.title) else self.title,
             "words": json.dumps(_WORDS),
             "languages": f"({', '.join(map(json.dumps, _WORDS))})",
             "listed": f"{', '.join(map(str.title, others))} and {last.title()}",
@@ -252,8 +253,3 @@ def package_of(title: str) -> str:
         name = f"app_{name}"
     is_taken = keyword.iskeyword(name) or keyword.issoftkeyword(name) or name in sys.stdlib_module_names
     return f"{name}_app" if is_taken or name in _RESERVED else name
-
-
-def heading_of(title: str) -> str:
-    """Return *title*, or the package's name if a gap detector could take the title for unfinished work."""
-    return package_of(title) if _UNFINISHED.search(title) else title

@@ -218,11 +218,7 @@ class Scenario:
         (label, ending), *others = self.product.endings
         first = Option(label=f"{label} (Recommended)", description=f"Hello, Ada{ending}", recommended=True)
         rest = [Option(label=label, description=f"Hello, Ada{ending}") for label, ending in others]
-        return Question(
-            text="How should each greeting end?",
-            header="Ending",
-            options=(first, *rest),
-        )
+        return Question(text="How should each greeting end?", header="Ending", options=(first, *rest))
 
     def summary(self, plan: str, answer: str = "", issues: Iterable[str] = ()) -> Json:
         """Return the answer to a plan's ``execute``."""
@@ -249,28 +245,21 @@ class Scenario:
         command of the plan's first task if it *ran* and succeeded, with the first test case in the tool's
         reply: *ran* has pairs of them.
         """
-        files, commands = tuple(read), tuple(ran)
-        return {"verdicts": [self._verdict(name, phase, files, commands) for name in asked], "findings": []}
-
-    def _verdict(self, name: str, phase: str, read: tuple[str, ...], ran: Iterable[tuple[str, str]]) -> Json:
-        plan = self._plan_for(name, phase)
-        task, own = self.tasks(plan)[0], self.evidence_of(plan)
-        shown = (own,) if own in read else read[:1]
-        # Not the same evidence for everything: that would be sent back.
-        last = 2 if name.startswith("D-") else 1
-        cited: list[Json] = [{"file": path, "first": 1, "last": last} for path in shown]
-        for command, reply in ran:
-            if command == task.check or not cited:
-                case = _TEST_CASE.search(reply)
-                cited.append({"command": command, "exit": 0, "case": case[1] if case else ""})
-        return {
-            "id": name,
-            "status": "holds",
-            "evidence": task.done,
-            "reason": "",
-            "missing": [],
-            "citations": cited,
-        }
+        files, commands, verdicts = tuple(read), tuple(ran), list[Json]()
+        for name in asked:
+            plan = self._plan_for(name, phase)
+            task, own = self.tasks(plan)[0], self.evidence_of(plan)
+            # Not the same evidence for everything: that would be sent back.
+            last = 2 if name.startswith("D-") else 1
+            shown = (own,) if own in files else files[:1]
+            cited: list[Json] = [{"file": path, "first": 1, "last": last} for path in shown]
+            for command, reply in commands:
+                if command == task.check or not cited:
+                    case = _TEST_CASE.search(reply)
+                    cited.append({"command": command, "exit": 0, "case": case[1] if case else ""})
+            verdict: Json = {"id": name, "status": "holds", "evidence": task.done, "citations": cited}
+            verdicts.append({**verdict, "reason": "", "missing": []})
+        return {"verdicts": verdicts, "findings": []}
 
     def asked_in(self, text: str, phase: str) -> tuple[str, ...]:
         """Return the ids of a phase's must-haves that *text*, a verifier's prompt, asks about, in order."""

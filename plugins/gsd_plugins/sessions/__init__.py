@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import (
-    Cap,
-    Event,
-    Session,
-    SessionHost,
-    SessionRequest,
-    Spend,
-    implements,
-    setting,
-    settings_of,
-)
+from gsd_core import Cap, Event, Session, SessionHost, SessionRequest, Spend, implements, setting, settings_of
 from gsd_core.hookspecs import (
     gsd_check_budget,
     gsd_cli_commands,

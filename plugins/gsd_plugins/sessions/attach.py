@@ -39,7 +39,10 @@ def attach_terminal(session: str) -> int:
     if found.has_ended:
         hint = f"what it printed: gsd logs {found.id}"
         raise UserError(f"session {found.id} is not running ({found.state})", hint=hint)
-    cursor = _replay_start(found.id)
+    # From a line's beginning near the end, so that no sequence of bytes is cut in two.
+    end = host.output_of(found.id, -1).end
+    chunk = host.output_of(found.id, max(0, end - REPLAY_BYTES), REPLAY_BYTES)
+    cursor = chunk.start if chunk.start == 0 else chunk.start + chunk.data.find(b"\n") + 1
     while True:
         found = _wait_for_terminal(found)
         if found.has_ended:
@@ -50,8 +53,8 @@ def attach_terminal(session: str) -> int:
             time.sleep(POLL_SECONDS)  # it ends at this moment
             continue
         with control:
-            end, cursor = _connect(found.id, control, cursor)
-        if end == "left":
+            how, cursor = _connect(found.id, control, cursor)
+        if how == "left":
             click.echo(f"\nleft session {found.id}; it keeps running: gsd attach {found.id}", err=True)
             return 0
         found = host.find_session(found.id)
@@ -73,13 +76,6 @@ def _wait_for_terminal(session: Session) -> Session:
         time.sleep(STATE_SECONDS)
         session = host.find_session(session.id)
     return session
-
-
-def _replay_start(session: str) -> int:
-    """Return the cursor of a line's beginning near the end, so that no sequence of bytes is cut in two."""
-    end = host.output_of(session, -1).end
-    chunk = host.output_of(session, max(0, end - REPLAY_BYTES), REPLAY_BYTES)
-    return chunk.start if chunk.start == 0 else chunk.start + chunk.data.find(b"\n") + 1
 
 
 def _connect(session: str, control: host.Control, cursor: int) -> tuple[Literal["left", "ended"], int]:

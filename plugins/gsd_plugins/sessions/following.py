@@ -92,14 +92,6 @@ class Harness(Polled):
             raise problem.with_traceback(None)  # the same one each time
         return await self._reads.run(asyncio.to_thread(self._find(session).project.status))
 
-    async def questions(self, session: str) -> Sequence[dict[str, Any]]:
-        """Return the open questions of the session's project, as ``gsd questions --json`` prints them.
-
-        They are those of the project's run: without a session in progress, an answer waits for the next run.
-        """
-        found: Sequence[dict[str, Any]] = (await self.status(session))["questions"]
-        return found
-
     async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk:
         """Return what the session printed from byte *cursor* on, at most *limit* bytes."""
         return await asyncio.to_thread(host.output_of, session, cursor, limit)

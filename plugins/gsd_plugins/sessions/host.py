@@ -33,7 +33,7 @@ from . import SessionsSettings
 from .barriers import phases_of, will_be_possible
 from .output import Chunk, read_output
 from .queue import settle_lost
-from .registry import ACTIVE, ENDED, Registry, RegistryError, Row, is_process, output_folder
+from .registry import ACTIVE, ENDED, Registry, RegistryError, is_process, output_folder
 
 START_SECONDS = 15.0
 POLL_SECONDS = 0.02
@@ -60,9 +60,12 @@ def start_session(request: SessionRequest, settings: SessionsSettings) -> Sessio
         session = registry.add(project=project, folder=request.folder.absolute(), command=request.arguments)
         _start_runner(registry, session.id, settings)
         latest = time.monotonic() + START_SECONDS
-        while _is_undecided(registry.get(session.id)) and time.monotonic() < latest:
+        while True:
+            found = registry.get(session.id).session
+            # The runner says whether it starts or waits.
+            if found.state != "idle" or found.reason or time.monotonic() > latest:
+                return found
             time.sleep(POLL_SECONDS)
-        return registry.get(session.id).session
 
 
 def settle(registry: Registry, settings: SessionsSettings) -> None:
@@ -109,11 +112,6 @@ def _start_runner(registry: Registry, session: str, settings: SessionsSettings) 
     with suppress(RegistryError):
         registry.end(session, "failed", exit_code=None, reason=reason)
     raise UserError(f"session {session}: {reason}")
-
-
-def _is_undecided(row: Row) -> bool:
-    """Whether the runner has not said yet whether the session starts or waits."""
-    return row.session.state == "idle" and not row.session.reason
 
 
 def list_sessions(*, everything: bool = True) -> list[Session]:

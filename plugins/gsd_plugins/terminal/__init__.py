@@ -24,12 +24,7 @@ from .session import TerminalSession
 class TerminalSettings:
     """No settings; holds the session of one run, because two runs may share a process."""
 
-    _session: TerminalSession = attrs.field(factory=TerminalSession, init=False, eq=False, repr=False)
-
-    @property
-    def session(self) -> TerminalSession:
-        """The run's terminal."""
-        return self._session
+    session: TerminalSession = attrs.field(factory=TerminalSession, init=False, eq=False, repr=False)
 
 
 @implements(gsd_settings)

@@ -71,9 +71,9 @@ class LiveView(LineOutput):
         if self._shown and self._held_back is None:
             size = self.block.size()
             width = min(size.columns, WIDE)
-            lines = render(self.state, self.glyphs, width, size.rows, self._clock(), self._keys)
+            lines = render(self.state, self.glyphs, width, size.lines, self._clock(), self._keys)
             # An empty line separates it from the lines that stay.
-            self.block.draw([*([Text()] if size.rows >= ROOMY else []), *lines], width=width)
+            self.block.draw([*([Text()] if size.lines >= ROOMY else []), *lines], width=width)
 
     def line(self, line: Line) -> None:
         """Print a line above the view, unless the view shows the same."""

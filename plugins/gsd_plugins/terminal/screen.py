@@ -24,14 +24,6 @@ ERASE_ROWS = f"{ERASE_ROW}\x1b[B\x1b[J\x1b[A"
 DRAIN_SECONDS = 0.5
 
 
-@attrs.frozen
-class Size:
-    """The size of a terminal in characters."""
-
-    columns: int
-    rows: int
-
-
 @attrs.define(eq=False)
 class BottomBlock:
     """Draws a block of lines at the cursor, and removes or replaces it later.
@@ -46,16 +38,16 @@ class BottomBlock:
     _widths: list[int] = attrs.field(factory=list[int], init=False)
     _cursor: tuple[int, int] | None = attrs.field(default=None, init=False)
     _drawn: str = attrs.field(default="", init=False)
-    _size: Size = attrs.field(default=Size(0, 0), init=False)
+    _size: os.terminal_size = attrs.field(default=os.terminal_size((0, 0)), init=False)
 
-    def size(self) -> Size:
+    def size(self) -> os.terminal_size:
         """Return the terminal's current size."""
         try:
             columns, rows = os.get_terminal_size(self.stream.fileno())
         except (OSError, ValueError, AttributeError):
             columns, rows = self.console.size
         # A terminal that was just made may report zero.
-        return Size(columns or 80, rows or 24)
+        return os.terminal_size((columns or 80, rows or 24))
 
     def draw(
         self, lines: Sequence[Text], cursor: tuple[int, int] | None = None, *, width: int | None = None
@@ -68,7 +60,7 @@ class BottomBlock:
         # The last column stays free: some terminals wrap a line that fills it.
         cut = [
             _cut(line, max(min(width or size.columns, size.columns) - 1, 1))
-            for line in lines[-max(size.rows - 1, 1) :]
+            for line in lines[-max(size.lines - 1, 1) :]
         ]
         rendered = "\n".join(self._render(line) for line in cut)
         with self.lock:
@@ -98,7 +90,7 @@ class BottomBlock:
         with self.lock:
             size = self.size()
             rows = sum(_rows(length, size) for length in above)
-            if rows and rows + sum(_rows(width, size) for width in self._widths) <= size.rows:
+            if rows and rows + sum(_rows(width, size) for width in self._widths) <= size.lines:
                 self._write(f"{self._erasing(size)}\x1b[{rows}A{ERASE_ROWS}{SHOW_CURSOR}")
                 self.forget()
             self.remove()
@@ -115,7 +107,7 @@ class BottomBlock:
         else:
             self.stream.flush()
 
-    def _erasing(self, size: Size) -> str:
+    def _erasing(self, size: os.terminal_size) -> str:
         """Return what moves the cursor to the block's first row, as the terminal wraps it now, and erases."""
         if not self._widths:
             return "\r"
@@ -194,7 +186,7 @@ class LinesAbove(io.TextIOBase):
             self.write_lines(begun + "\n")
 
 
-def _rows(width: int, size: Size) -> int:
+def _rows(width: int, size: os.terminal_size) -> int:
     """Return how many rows of a terminal a line takes."""
     return 1 + max(width - 1, 0) // size.columns
 

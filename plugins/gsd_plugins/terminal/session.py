@@ -272,7 +272,11 @@ class TerminalSession:
         if event.name == "question.asked" and self._can_ask():
             return []  # the prompt shows the question in full
         if event.name == "run.closed":
-            return _end_lines(event) if run.watching else []  # its own process prints it at the end
+            if not run.watching:
+                return []  # its own process prints it at the end
+            outcome, reason = (str(event.data.get(key) or "") for key in ("outcome", "reason"))
+            style = "bold green" if outcome == "done" else "yellow"
+            return [Line("run", f"{outcome}: {reason}".rstrip(": "), Level.QUIET, style)]
         lines = lines_of(event, run.command)
         was_prompted = event.name == "question.answered" and event.data.get("question") in self._prompted
         if was_prompted and event.data.get("via") != "terminal":
@@ -446,7 +450,7 @@ class _PromptOnScreen:
         from .menu import render_menu
 
         size = self.block.size()
-        lines, cursor = render_menu(self.menu, self._glyphs, size.columns, size.rows)
+        lines, cursor = render_menu(self.menu, self._glyphs, size.columns, size.lines)
         self.block.draw(lines, cursor)
 
     def press(self, keys: Sequence[str]) -> None:
@@ -458,12 +462,6 @@ class _PromptOnScreen:
         self.draw()
         if self.menu.outcome != "open":
             self.finished.set_result(self.menu)
-
-
-def _end_lines(event: Event) -> list[Line]:
-    outcome, reason = (str(event.data.get(key) or "") for key in ("outcome", "reason"))
-    style = "bold green" if outcome == "done" else "yellow"
-    return [Line("run", f"{outcome}: {reason}".rstrip(": "), Level.QUIET, style)]
 
 
 def _read_roadmap(project: Path) -> tuple[PhaseView, ...]:

@@ -51,7 +51,7 @@ def page_of_run(run: RunInfo) -> Iterable[AbstractAsyncContextManager[object]]:
     """Serve a page about the run, if it was asked for."""
     chosen = settings_of(WebSettings)
     if chosen.enabled and not run.watching:
-        from .one_run import serve_run
+        from .single import serve_run
 
         yield serve_run(run, chosen.port)
 

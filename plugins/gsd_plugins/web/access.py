@@ -15,10 +15,8 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gsd_core import ConfigError, process_start
+from gsd_core import ConfigError, process_start, state_folder
 from gsd_plugins.sessions import write_private
-
-from .folders import server_folder
 
 Scope: TypeAlias = Literal["read", "control"]
 TOKEN_BYTES = 32
@@ -98,6 +96,11 @@ def is_any_address(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
         return not host
+
+
+def server_folder() -> Path:
+    """Return the folder with the token files of the servers that run."""
+    return state_folder() / "serve"
 
 
 def write_token_file(tokens: Tokens, url: str, port: int) -> Path:

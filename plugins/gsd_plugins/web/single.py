@@ -1,24 +1,41 @@
-"""One run in the terminal as the only session of a server: ``gsd run --web``."""
+"""One run in the terminal as the only session of a server, which is in its process: ``gsd run --web``."""
 
 from __future__ import annotations
 
 import asyncio
 import getpass
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from gsd_core import Answer, Conflict, Event, NotFound, Session, SessionState, UserError
+from gsd_core import Answer, Conflict, Event, NotFound, RunInfo, Session, SessionState, UserError
 from gsd_core.project import Project
 from gsd_plugins.sessions import Chunk, Polled, note_questions
+
+from .server import serving
 
 ID = "run"
 """The id of the only session; those of the harness are ``s1``, ``s2``, …"""
 IN_TERMINAL = "this run is in a terminal of its own"
+
+
+@asynccontextmanager
+async def serve_run(run: RunInfo, port: int) -> AsyncGenerator[None]:
+    """Serve the page about *run* as long as the context is entered."""
+    async with (
+        SingleRun(project=Project(run.project), run=run.id, pid=os.getpid()) as source,
+        serving(source, host="127.0.0.1", port=port, mcp=False) as running,
+    ):
+        note = "" if running.port == port or not port else f" (port {port} is taken)"
+        # Standard output may be for data, and the URL is for a person.
+        print(f"page of this run{note}: {running.url}", file=sys.stderr, flush=True)
+        yield
 
 
 @attrs.define(kw_only=True)

@@ -22,7 +22,6 @@ from gsd_plugins.sessions import Source, end_task
 from .access import Addresses, Tokens
 from .errors import Refused, refused_by
 from .feed import Feed
-from .folders import STATIC
 from .plugin_list import PrintedAboutPlugins
 from .routes import Route
 from .text import clean
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from gsd_plugins.mcp import HttpApp
 
 
+STATIC = Path(__file__).parent / "static"
+"""The built page."""
 START_DELAY = 1.0
 """How long requests are answered before the plugins are listed, which takes a second of processor time."""
 MAX_DETAILS = 20
