@@ -161,11 +161,20 @@ def feature_of(red: Task, green: Task) -> Task:
 def is_test_file(path: str) -> bool:
     """Whether a path looks like that of a test, by the conventions of common languages."""
     file = PurePosixPath(path)
-    stem = file.name.partition(".")[0].lower()
-    if stem.startswith("test_") or stem.endswith(("_test", "-test", "_spec")):
-        return True
     in_test_folder = not {"test", "tests", "__tests__", "spec"}.isdisjoint(file.parts[:-1])
-    return in_test_folder or ".test." in file.name or ".spec." in file.name or file.name == "conftest.py"
+    return in_test_folder or file.name == "conftest.py" or is_named_as_test(path)
+
+
+def is_named_as_test(path: str) -> bool:
+    """Whether runners of tests look for test cases in a file, by its name."""
+    name = PurePosixPath(path).name
+    stem = name.partition(".")[0].lower()
+    return (
+        stem.startswith("test_")
+        or stem.endswith(("_test", "-test", "_spec"))
+        or ".test." in name
+        or ".spec." in name
+    )
 
 
 # Parts of a plan that are not instructions.

@@ -34,7 +34,7 @@ from gsd_core.model.gap import Gap, Observation
 from gsd_core.model.mutant import Mutant, SourceFile, Unnoticed
 from gsd_core.planning.exact import exact_facts
 from gsd_core.planning.model import PhaseView, Plan, Requirement
-from gsd_core.planning.plan_tasks import is_test_file
+from gsd_core.planning.plan_tasks import is_named_as_test, is_test_file
 from gsd_core.plugins.calling import Hooks
 from gsd_core.settings import LimitSettings
 
@@ -175,7 +175,11 @@ class _Measurement:
             )
         # A case has the name in the code, at the end of its own.
         cases = [case for one in self._results_of(plan) for case in one.cases]
-        left = [path for path, lines in added.items() if not any(_is_in(case, lines) for case in cases)]
+        left = [
+            path
+            for path, lines in added.items()
+            if is_named_as_test(path) and not any(_is_in(case, lines) for case in cases)
+        ]
         if cases and left:
             self.about_tests.append(f"no check of plan {plan} runs its tests in {some_of(left)}")
         own = [case for case in cases if _is_in(case, "\n".join(added.values()))]

@@ -153,8 +153,8 @@ def _absent(
         return any(path and not NOT_CODE.search(path) for path in paths)
 
     found = dict[str, tuple[str, ...]]()
+    names = "\n".join([*phase.changed, *(phase.history.files if phase.history else ())]).lower()
     for name, text in texts.items():
-        names = "\n".join(path.lower() for path in phase.changed)
         if lost := [
             said
             for said, pattern in patterns_in_code(text).items()

@@ -595,6 +595,14 @@ def test_a_verdict_that_holds_and_says_what_is_missing_contradicts_itself() -> N
     assert "it holds, and is missing a check of the length: say which is true" in host.complaints[0][0]
 
 
+def test_a_verdict_that_cites_only_files_that_were_there_before_is_sent_back_once() -> None:
+    host = FakeHost(agent=says(verdict("01-01:T1")))
+
+    assert report_of(a_step(ADD, changed=("other.py",)), host).passed
+    [[complaint]] = host.complaints
+    assert complaint.startswith("01-01:T1: the phase did not change notes.py: cite what it did, or a command")
+
+
 def test_a_verdict_on_words_that_are_nowhere_is_sent_back_once() -> None:
     host = FakeHost(agent=says(verdict("01-01:T1")))
     step = a_step(ADD, absent={"01-01:T1": ('"note added"',)})

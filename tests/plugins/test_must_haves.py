@@ -190,6 +190,29 @@ def test_an_export_may_be_written_in_many_ways(name: str, tmp_path: Path) -> Non
     assert reason(tmp_path, text, exports=(name,)) == ""
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "said"),
+    [
+        ("app.py", "def load(path, limit):\n    return open(path).read()\n", "limit"),
+        ("app.py", "def load(path, limit):\n    return open(path).read(limit)\n", ""),
+        ("app.py", "def load(path, _limit):\n    return open(path).read()\n", ""),
+        ("app.js", "export function load(path, limit) {\n  return read(path, { limit: 100 });\n}\n", "limit"),
+        ("app.js", "export function load(path, limit) {\n  return read(path, { limit });\n}\n", ""),
+        ("q.go", "package q\n\nfunc load(limit int) *Q { return &Q{limit: 100} }\n", "limit"),
+        ("q.go", "package q\n\nfunc load(limit int) *Q { return &Q{limit: limit} }\n", ""),
+    ],
+)
+def test_a_promised_function_that_never_uses_a_parameter_is_observed(
+    path: str, text: str, said: str, tmp_path: Path
+) -> None:
+    write(tmp_path, path, text)
+
+    seen = find(tmp_path, Artifact(path=path, exports=("load",))).observations
+
+    assert [one.text for one in seen] == ["load() never uses its parameter limit"] * bool(said)
+    assert find(tmp_path, Artifact(path=path)).observations == ()
+
+
 def test_a_missing_method_is_named(tmp_path: Path) -> None:
     assert reason(tmp_path, REAL, exports=("Greeter.greet",)) == "it does not define 'Greeter.greet'"
 

@@ -13,11 +13,22 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from gsd_core import Artifact, Evidence, Gap, GapReport, Mutant, PhaseView, Plan, SourceFile, implements
+from gsd_core import (
+    Artifact,
+    Evidence,
+    Gap,
+    GapReport,
+    Mutant,
+    Observation,
+    PhaseView,
+    Plan,
+    SourceFile,
+    implements,
+)
 from gsd_core.hookspecs import gsd_find_gaps, gsd_find_mutants
 from gsd_core.planning.model import History
 
-from .artifacts import check_file
+from .artifacts import check_file, unused_parameters
 from .dependencies import find_unused
 from .files import Tree
 from .links import bare_path, check_link
@@ -46,9 +57,12 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
         for path in listed_files(plan):
             files.setdefault(path, [])
 
-    def check_files() -> list[Gap | Evidence | None]:
+    def check_files() -> list[Gap | Evidence | Observation | None]:
         judged = (check_file(sources, path, same_path) for path, same_path in files.items())
-        return [*judged, *find_unused(sources, phase.changed)]
+        seen = (
+            one for path, same_path in files.items() for one in unused_parameters(sources, path, same_path)
+        )
+        return [*judged, *seen, *find_unused(sources, phase.changed)]
 
     found = await asyncio.to_thread(check_files)
     links = dict.fromkeys(link for plan in plans for link in plan.must_haves.key_links)
@@ -56,7 +70,8 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     found += [await check_link(sources, link) for link in links]
     gaps = {item.key: item for item in found if isinstance(item, Gap)}
     evidence = tuple(item for item in found if isinstance(item, Evidence))
-    return GapReport(gaps=tuple(gaps.values()), evidence=evidence)
+    seen = tuple(item for item in found if isinstance(item, Observation))
+    return GapReport(gaps=tuple(gaps.values()), evidence=evidence, observations=seen)
 
 
 @implements(gsd_find_mutants)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gsd_core import Artifact, BadArtifact, Evidence, Gap
+from gsd_core import Artifact, BadArtifact, Evidence, Gap, Observation, some_of
 
 from .files import FileContent, read
 from .modules import Sources, javascript_candidates, module_files
@@ -56,6 +56,18 @@ def check_file(sources: Sources, path: str, artifacts: Sequence[Artifact]) -> Ga
         return Gap(truth=truth, reason=reason, about=path, status="unverified")
     bad = tuple(BadArtifact(path=path, issue=problem) for problem in problems)
     return Gap(truth=truth, reason=reason, about=path, artifacts=bad)
+
+
+def unused_parameters(sources: Sources, path: str, artifacts: Sequence[Artifact]) -> Iterator[Observation]:
+    """Yield the promised functions of a file that never use one of their parameters."""
+    promised = {name for artifact in artifacts for name in artifact.exports}
+    source = sources.source(path) if promised else None
+    for function in source.functions if source else ():
+        free = not (function.inherits or function.declared or function.callback or function.component)
+        names = [name for name in function.unused if not name.startswith("_")]
+        if function.name in promised and free and names:
+            text = f"{function.name}() never uses its parameter {some_of(names)}"
+            yield Observation(text=text, severity="minor", where=f"{path}:{function.line}")
 
 
 def _problems(

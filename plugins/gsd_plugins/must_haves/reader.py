@@ -187,8 +187,10 @@ class Reader:
             parent = node.parent
             if parent is None or node.type not in ("identifier", "shorthand_property_identifier"):
                 continue
-            # The name of an attribute, or of an argument.
-            if field(parent, "attribute") == node or field(parent, "name") == node:
+            # The name of an attribute, of an argument, or of a field of Go (`Queue{capacity: 1}`).
+            outer = parent.parent
+            is_key = outer is not None and outer.type == "keyed_element" and outer.children[0] == parent
+            if is_key or field(parent, "attribute") == node or field(parent, "name") == node:
                 continue
             statement = parent if parent.type.endswith("statement") else parent.parent
             # The text of everything around each name would take quadratic time.

@@ -223,7 +223,9 @@ def lost_facts(answer: RoadmapAnswer, statements: Sequence[Statement]) -> Iterat
     for statement in statements:
         name = statement.id
         facts = exact_facts(statement.text)
-        if name in answer.context and name not in kept and facts:
+        # A bare number may be an example of what is wrong today.
+        rules = [one for one in facts if one.kind != "number" or one.bound or one.unit]
+        if name in answer.context and name not in kept and rules:
             yield (
                 f"{name} is in context, which means that it asks for nothing, but it says "
                 f"{_quote(statement.text)}: make a requirement or a constraint of it, or leave it there if "

@@ -82,7 +82,7 @@ def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
                 f"{name} says {text!r}, but {', '.join(map(repr, lost))} is not in the plans for it, with "
                 f"the truths {quoted!r}: keep it in a truth that serves {name}"
             )
-        elif quoted and _words(text).isdisjoint(_words(quoted)):
+        elif quoted and _words(text).isdisjoint(_words(quoted)) and not exact_facts(quoted):
             yield (
                 f"{name} says {text!r}, and the truths that serve it say {quoted!r}: give a truth that says "
                 f"what can be seen when {name} holds"

@@ -149,8 +149,7 @@ async def _ask_verifier(
         problems = [*_problems(required, answered.value, _sources(step, phase, answered))]
         if not answered.sent_back:
             problems += _proves_too_much(required, answered.value)
-            problems += _in_untested_code(answered.value, phase)
-            problems += _without_exact_words(answered.value, phase)
+            problems += _doubts(answered.value, phase)
         return tuple(problems)
 
     try:
@@ -301,30 +300,34 @@ def _proves_too_much(required: Sequence[MustHave], value: object) -> Iterator[st
             )
 
 
-def _in_untested_code(value: object, phase: PhaseView) -> Iterator[str]:
-    """Yield a complaint about verdicts that cite only lines of functions that no test needs."""
+def _doubts(value: object, phase: PhaseView) -> Iterator[str]:
+    """Yield complaints about verdicts that may be right, and whose evidence does not show it.
+
+    They cite only lines of functions that no test needs, or of files that the phase did not change, or their
+    exact words are nowhere.
+    """
     faults = [one for one in phase.unnoticed if one.mutant.kind == "function"]
     for entry in _entries(value, "verdicts"):
         if validate_answer(VerdictAnswer, entry):
             continue
         verdict = parse_answer(VerdictAnswer, entry)
-        inside = [_function_of(citation, faults) for citation in verdict.citations]
-        if verdict.status == "holds" and inside and all(inside):
+        cited, name = verdict.citations, verdict.id
+        if verdict.status != "holds" or not cited:
+            continue
+        inside = [_function_of(citation, faults) for citation in cited]
+        if all(inside):
             yield (
-                f"{verdict.id}: no test notices if {inside[0]} does not work: use it with run_command, with "
+                f"{name}: no test notices if {inside[0]} does not work: use it with run_command, with "
                 "odd input too, and cite the command"
             )
-
-
-def _without_exact_words(value: object, phase: PhaseView) -> Iterator[str]:
-    """Yield a complaint about verdicts on requirements whose exact words or numbers are nowhere."""
-    for entry in _entries(value, "verdicts"):
-        if validate_answer(VerdictAnswer, entry):
-            continue
-        verdict = parse_answer(VerdictAnswer, entry)
-        if verdict.status == "holds" and (words := phase.absent.get(verdict.id)):
+        if phase.changed and all(one.file and one.file not in phase.changed for one in cited):
             yield (
-                f"{verdict.id}: no file of the project contains {some_of(words)}: cite what computes it, or "
+                f"{name}: the phase did not change {cited[0].file}: cite what it did, or a command that "
+                "shows that it holds"
+            )
+        if absent := phase.absent.get(name):
+            yield (
+                f"{name}: no file of the project contains {some_of(absent)}: cite what computes it, or "
                 "a command whose output shows it, or say that it fails"
             )
 
