@@ -36,7 +36,7 @@ from gsd_core.planning.config_keys import KEYS, Status
 from gsd_core.plugins.discovery import Choice
 from gsd_core.run.last_run import KEEP_AFTER
 from gsd_core.settings import is_required
-from gsd_core.views.schemas import SCHEMAS, file_name, schema_of
+from gsd_core.views.schemas import SCHEMAS, schema_of
 from gsd_plugins.mcp import tools
 from gsd_plugins.mcp.catalog import PROMPTS
 from gsd_plugins.rehearsal.effects import EFFECTS, When
@@ -68,7 +68,7 @@ def pages() -> Mapping[str, str]:
     made = {name: "\n".join([*maker()]).rstrip() + "\n" for name, maker in makers.items()}
     made["openapi.json"] = json.dumps(_openapi(), indent=2) + "\n"
     return made | {
-        f"schemas/{file_name(name)}": json.dumps(schema_of(name), indent=2) + "\n" for name in SCHEMAS
+        f"schemas/{_schema_file(name)}": json.dumps(schema_of(name), indent=2) + "\n" for name in SCHEMAS
     }
 
 
@@ -170,6 +170,11 @@ def _documented(spec: Any) -> Iterator[str]:
         yield ""
     yield f"```python\n{inspect.cleandoc(example)}\n```"
     yield ""
+
+
+def _schema_file(name: str) -> str:
+    """Return the name of the file with the JSON Schema of a command."""
+    return f"{name.replace(' ', '-')}.json"
 
 
 def _values() -> Iterator[str]:
@@ -636,7 +641,7 @@ def _json() -> Iterator[str]:
         schema = schema_of(name)
         names = [*schema["required"], *(f for one in schema.get("anyOf", ()) for f in one["required"])]
         fields = ", ".join(f"`{field}`" for field in dict.fromkeys(names))
-        yield f"| [{name}](schemas/{file_name(name)}) | `{schema['title']}` | {fields} |"
+        yield f"| [{name}](schemas/{_schema_file(name)}) | `{schema['title']}` | {fields} |"
 
 
 def _files() -> Iterator[str]:

@@ -44,6 +44,10 @@ class GsdError(Exception):
 
     hint: str = ""
 
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, self.__dict__)
 
@@ -59,10 +63,6 @@ class StepError(GsdError):
     """An attempt at a step failed; the core sets ``plugin`` to the plugin that raised it."""
 
     plugin: str = ""
-
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 class Transient(StepError):
@@ -127,11 +127,10 @@ class PluginError(GsdError):
     """
 
     def __init__(self, plugin: str, hook: str, cause_text: str) -> None:
-        super().__init__(plugin, hook, cause_text)
+        super().__init__(cause_text, hint=f"run with -p no:{plugin} to continue without it")
         self.plugin = plugin
         self.hook = hook
         self.cause_text = cause_text
-        self.hint = f"run with -p no:{plugin} to continue without it"
 
     def __str__(self) -> str:
         return f"plugin {self.plugin!r} failed in {self.hook}: {self.cause_text}"
@@ -153,10 +152,6 @@ class PluginRefused(PluginError):
 
 class UserError(GsdError):
     """The user has to change something before a run can continue."""
-
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 class ConfigError(UserError):
@@ -217,10 +212,6 @@ class PlanningError(UserError):
 
 class JournalError(GsdError):
     """The journal cannot be read or written."""
-
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 class Fenced(JournalError):

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from .hook_markers import PROJECT as PROJECT
-from .hook_markers import Mark as Mark
 from .hook_markers import hookimpl as hookimpl
-from .hook_markers import hookspec as hookspec
+from .hook_markers import hookspec
 from .hook_markers import implements as implements
 from .model.agent import AgentHost, AgentResult, AgentTask, Permission, ToolUse
 from .model.event import Event

@@ -681,7 +681,7 @@ def _converter() -> Converter:
 
     converter = Converter(forbid_extra_keys=True)
     for kind, function in _SCALARS.items():
-        converter.register_structure_hook(kind, _without_type(function))
+        converter.register_structure_hook(kind, function)
     converter.register_structure_hook_func(_is_literal, _one_of)
 
     def collection(kind: Any, converter: Converter) -> Callable[[Any, Any], Any]:
@@ -699,10 +699,6 @@ def _converter() -> Converter:
     return converter
 
 
-def _without_type(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda value, _: function(value)
-
-
 def _is_literal(kind: Any) -> bool:
     origin: Any = get_origin(kind)
     return origin is Literal
@@ -715,11 +711,8 @@ def _is_collection(kind: Any) -> bool:
 
 
 def _is_optional(kind: Any) -> bool:
-    return (
-        get_origin(kind) in (Union, types.UnionType)
-        and type(None) in get_args(kind)
-        and len(get_args(kind)) == 2
-    )
+    parts = get_args(kind)
+    return get_origin(kind) in (Union, types.UnionType) and len(parts) == 2 and type(None) in parts
 
 
 def _items(value: Any) -> Sequence[Any]:
@@ -737,20 +730,20 @@ def _one_of(value: Any, kind: Any) -> Any:
     return value
 
 
-def _string(value: Any) -> str:
+def _string(value: Any, _: object) -> str:
     # `phases = 3` is understood, although it is not a string in TOML.
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise ValueError(f"expected a string, got {value!r}")
     return str(value)
 
 
-def _path(value: Any) -> Path:
+def _path(value: Any, _: object) -> Path:
     if not isinstance(value, str | Path):
         raise ValueError(f"expected a path, got {value!r}")
     return Path(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: Any, _: object) -> bool:
     word = str(value).strip().lower()
     if word in ("1", "true", "yes", "on"):
         return True
@@ -759,20 +752,20 @@ def _boolean(value: Any) -> bool:
     raise ValueError(f"expected true or false, got {value!r}")
 
 
-def _integer(value: Any) -> int:
+def _integer(value: Any, _: object) -> int:
     if isinstance(value, bool) or not re.fullmatch(r"-?\d+", str(value)):
         raise ValueError(f"expected an integer, got {value!r}")
     return int(value)
 
 
-def _float(value: Any) -> float:
+def _float(value: Any, _: object) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
         raise ValueError(f"expected a number, got {value!r}") from None
 
 
-def _decimal(value: Any) -> Decimal:
+def _decimal(value: Any, _: object) -> Decimal:
     """Return an amount of dollars."""
     try:
         number = Decimal(str(value))
@@ -783,7 +776,7 @@ def _decimal(value: Any) -> Decimal:
     return number
 
 
-def _duration(value: Any) -> timedelta:
+def _duration(value: Any, _: object) -> timedelta:
     if isinstance(value, timedelta):
         return value
     units = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -793,7 +786,7 @@ def _duration(value: Any) -> timedelta:
     return timedelta(seconds=float(match[1]) * units[match[2]])
 
 
-_SCALARS: Mapping[type, Callable[[Any], Any]] = {
+_SCALARS: Mapping[type, Callable[[Any, object], Any]] = {
     str: _string,
     bool: _boolean,
     int: _integer,

@@ -14,7 +14,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -229,11 +229,6 @@ def _is_readable(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
         return True  # git ignores a missing one
-
-
-def describe(programs: Collection[LocalProgram]) -> str:
-    """Return the programs in a line for people."""
-    return ", ".join(f"{one.key} = {one.value!r} in {one.origin}" for one in programs)
 
 
 def selected_config(environ: Mapping[str, str]) -> dict[str, str]:

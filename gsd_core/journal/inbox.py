@@ -36,7 +36,7 @@ def put(
     text = to_json(without_secrets(kind, data), kind)
     row = (key or secrets.token_hex(16), clock().isoformat(), kind, text, by)
     insert = "INSERT INTO inbox(key, at, kind, data, by) VALUES(?, ?, ?, ?, ?) ON CONFLICT(key) DO NOTHING"
-    with closing(open_to_write(path, created_by="gsd")) as database, database.transaction():
+    with closing(open_to_write(path)) as database, database.transaction():
         database.rows(insert, row)
         return int(database.rows("SELECT id FROM inbox WHERE key = ?", row[:1])[0][0])
 

@@ -89,7 +89,7 @@ class InboxItem:
     at: datetime
 
 
-def read_record(row: tuple[Any, ...], upcasters: Mapping[tuple[str, int], Upcaster]) -> Record:
+def read_record(row: tuple[Any, ...]) -> Record:
     """Return a row as a record, its payload in the current version; raise ``ValueError`` if it is damaged."""
     seq, run, epoch, at, kind, v, step, attempt, text = row
     # SQLite stores whatever it is given.
@@ -100,7 +100,7 @@ def read_record(row: tuple[Any, ...], upcasters: Mapping[tuple[str, int], Upcast
     time = datetime.fromisoformat(at)
     if time.tzinfo is None:
         raise ValueError(f"a time without a time zone: {at!r:.80}")
-    while upcast := upcasters.get((kind, v)):
+    while upcast := UPCASTERS.get((kind, v)):
         data, v = upcast(data), v + 1
     return Recorded(
         seq=seq, run=run, epoch=epoch, at=time, kind=kind, v=v, step=step, attempt=attempt, data=data
@@ -135,14 +135,14 @@ def to_json(data: Mapping[str, Any], kind: str) -> str:
     return text
 
 
-def open_to_write(path: Path, *, created_by: str) -> Database:
+def open_to_write(path: Path) -> Database:
     """Open the journal at *path*, creating it and its folder if necessary."""
     _check_kind(path)
     with _journal_errors(path):
         if path.exists():
             path.chmod(0o600)  # a copy may be open to everybody; the files beside it get the mode of this one
         else:
-            _create(path, created_by)
+            _create(path)
     database = Database(path, writable=True)
     try:
         _check_tables(database)
@@ -176,7 +176,7 @@ def _check_version(database: Database, path: Path) -> None:
         raise JournalError(message, hint=hint)
 
 
-def _create(path: Path, created_by: str) -> None:
+def _create(path: Path) -> None:
     """Create the journal under another name first: so an empty file is damage, and not half a creation."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
@@ -188,7 +188,7 @@ def _create(path: Path, created_by: str) -> None:
             database.rows("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA journal_mode=WAL")
             with database.transaction():
                 database.rows(TABLES)
-                database.rows("INSERT INTO meta VALUES(?, ?)", (SCHEMA, created_by))
+                database.rows("INSERT INTO meta VALUES(?, 'gsd')", (SCHEMA,))
         # A link, unlike a rename, does not replace the journal of a process that was faster.
         with suppress(FileExistsError):
             path.hardlink_to(draft)

@@ -20,10 +20,8 @@ from .schema import (
     ACTIVITY,
     IS_FACT,
     MOVE_AWAY,
-    UPCASTERS,
     Database,
     InboxItem,
-    Upcaster,
     from_json,
     open_to_read,
     open_to_write,
@@ -73,17 +71,10 @@ class Journal:
     The methods may be called from several threads.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        database: Database | None,
-        clock: Callable[[], datetime],
-        upcasters: Mapping[tuple[str, int], Upcaster],
-    ) -> None:
+    def __init__(self, path: Path, database: Database | None, clock: Callable[[], datetime]) -> None:
         self.path = path
         self._database = database
         self._clock = clock
-        self._upcasters = upcasters
         self._lock = threading.RLock()
         self._epochs: dict[str, int] = {}
         self._noted: dict[str, int] = {}
@@ -92,23 +83,15 @@ class Journal:
         self._last = self.last_seq()
 
     @classmethod
-    def open(
-        cls,
-        path: Path,
-        *,
-        clock: Callable[[], datetime],
-        writable: bool = True,
-        created_by: str = "gsd",
-        upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
-    ) -> Journal:
+    def open(cls, path: Path, *, clock: Callable[[], datetime], writable: bool = True) -> Journal:
         """Open the journal at *path*, creating it if there is none.
 
         Raise ``JournalError`` if it cannot be used; a file that is not a journal is not changed.
         With ``writable=False`` nothing is ever created or changed: a missing file is an empty
         journal, and a journal of a newer version can be read.
         """
-        database = open_to_write(path, created_by=created_by) if writable else open_to_read(path)
-        return cls(path, database, clock, upcasters)
+        database = open_to_write(path) if writable else open_to_read(path)
+        return cls(path, database, clock)
 
     def __enter__(self) -> Journal:
         return self
@@ -268,7 +251,7 @@ class Journal:
         ):
             for row in rows:
                 try:
-                    record = read_record(row, self._upcasters)
+                    record = read_record(row)
                 except ValueError as error:
                     message = f"the journal {self.path} is damaged at seq {row[0]}: {error}"
                     raise JournalError(message, hint=MOVE_AWAY) from error

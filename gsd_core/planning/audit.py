@@ -317,17 +317,15 @@ def render_audit(
         **({"gaps_accepted_by": accepted} if accepted else {}),
     }
     name = f"{found.milestone} {planning.milestone_name}".strip()
+    columns = ["Requirement", "Phase", "Plans", "SUMMARY", "Verification", "Checked", "Status", "Evidence"]
+    rows = table(columns, map(_row, found.requirements))
     parts = [
         f"# Milestone Audit: {title(name)}",
         f"**Audited:** {inline(audited)}\n**Status:** {head['status']}",
         "## Requirements",
+        rows if found.requirements else "This milestone has no requirements.",
+        "## Phases",
     ]
-    if not found.requirements:
-        parts.append("This milestone has no requirements.")
-    else:
-        columns = "Requirement Phase Plans SUMMARY Verification Checked Status Evidence"
-        parts.append(table(columns.split(), map(_row, found.requirements)))
-    parts.append("## Phases")
     for number in found.phases:
         why = "has no verification that covers its work" if number in found.unverified else "verified"
         parts.append(f"- {inline(names[number])}: {why}")
@@ -336,10 +334,8 @@ def render_audit(
         for number, items in found.debt.items():
             listed = "\n".join(f"- {inline(item)}" for item in items)
             parts.append(f"**{title(names[number])}**\n\n{listed}")
-    if gap_phases:
-        parts.append(f"## Gaps\n\nAdded for them: phase {', '.join(gap_phases)}.")
-    if accepted:
-        parts.append(f"## Gaps\n\nLeft open by {inline(accepted)}.")
+    parts.append(f"## Gaps\n\nAdded for them: phase {', '.join(gap_phases)}." if gap_phases else "")
+    parts.append(f"## Gaps\n\nLeft open by {inline(accepted)}." if accepted else "")
     return f"{render_frontmatter(head)}\n{document(parts)}"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from gsd_core.files import read_start
@@ -111,9 +112,7 @@ def read_codebase(root: Path) -> dict[str, str]:
     """Return the documents that exist, by name; one that cannot be read as text is left out."""
     found: dict[str, str] = {}
     for name in SECTIONS:
-        try:
+        with suppress(OSError):
             data = read_start(root, f"{FOLDER}/{name}", READ_LIMIT)
-        except OSError:
-            continue
-        found[name] = data.decode("utf-8", "replace").replace("\r\n", "\n")
+            found[name] = data.decode("utf-8", "replace").replace("\r\n", "\n")
     return found

@@ -151,8 +151,9 @@ def _parse(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
     try:
         loaded: Any = yaml.load(source)
         flaws = tuple(f"{path}:{line}: duplicate key {key!r}" for key, line in yaml.composer.duplicates)
-    except _LimitError as error:
-        raise PlanningError(error.problem, path=path, line=error.line, hint=error.hint) from None
+    except PlanningError as error:
+        # It is valid and exceeds a limit; unlike after a `YAMLError`, nothing is repaired.
+        raise PlanningError(error.args[0], path=path, line=error.line, hint=error.hint) from None
     except (AssertionError, AttributeError, RecursionError, TypeError, ValueError) as error:
         # ruamel raises these too: ValueError for "\U00FFFFFF", TypeError for a list as a key.
         raise _invalid(error, path) from error
@@ -211,14 +212,6 @@ def _line(mark: Any) -> int:
     return int(mark.line) + 2 if mark is not None else 2
 
 
-class _LimitError(Exception):
-    """The YAML is valid and exceeds a limit; unlike a ``YAMLError``, nothing is repaired."""
-
-    def __init__(self, problem: str, line: int, hint: str) -> None:
-        super().__init__(problem, line, hint)
-        self.problem, self.line, self.hint = problem, line, hint
-
-
 def _yaml() -> Any:
     from ruamel.yaml import YAML
 
@@ -255,11 +248,13 @@ def _yaml_classes() -> tuple[Any, Any]:
             anchor, line = event.anchor, _line(event.start_mark)
             # An alias without an anchor is text that lacks quotes, such as *.py, and is repaired.
             if isinstance(event, AliasEvent) and anchor in composer.anchors:
-                raise _LimitError("YAML aliases are not allowed", line, "repeat the value instead")
+                hint = "repeat the value instead"
+                raise PlanningError("YAML aliases are not allowed", line=line, hint=hint)
             is_collection = isinstance(event, CollectionStartEvent)
             self.nesting += is_collection
             if self.nesting > MAX_DEPTH:
-                raise _LimitError("nested too deeply", line, "GSD's keys are at most four levels deep")
+                hint = "GSD's keys are at most four levels deep"
+                raise PlanningError("nested too deeply", line=line, hint=hint)
             node: Any = base.compose_node(self, parent, index)
             self.nesting -= is_collection
             if isinstance(node, MappingNode):

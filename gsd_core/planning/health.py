@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -351,17 +352,11 @@ def _bytes(root: Path, path: str) -> bytes | None:
 
 def _repaired_config(root: Path) -> str:
     """Return a config that can be read: the broken one without its usual defects, else the defaults."""
-    try:
-        text = read_text(root, CONFIG)
-    except PlanningError:
-        return render_config(default_config())
-    # People write comments and trailing commas, which JSON does not have.
-    text = re.sub(r"^[ \t]*//.*$", "", text, flags=re.MULTILINE)
-    text = re.sub(r",(\s*[}\]])", r"\1", text)
-    try:
-        loaded: object = json.loads(text)
-    except (ValueError, RecursionError):
-        loaded = None
+    loaded: object = None
+    with suppress(PlanningError, ValueError, RecursionError):
+        # People write comments and trailing commas, which JSON does not have.
+        text = re.sub(r"^[ \t]*//.*$", "", read_text(root, CONFIG), flags=re.MULTILINE)
+        loaded = json.loads(re.sub(r",(\s*[}\]])", r"\1", text))
     return render_config(cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else default_config())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gsd_core.errors import PlanningError
@@ -64,10 +65,8 @@ def used_requirement_ids(root: Path) -> frozenset[str]:
         paths.append(".planning/REQUIREMENTS.md")
     found: set[str] = set()
     for path in paths:
-        try:
+        with suppress(PlanningError):  # an archive is history: a broken one must not stop new work
             found |= {one.id for one in parse_requirements(read_text(root, path))}
-        except PlanningError:
-            continue  # an archive is history: a broken one must not stop new work
     return frozenset(found)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
@@ -454,18 +454,13 @@ class _Parser:
 
     def _read_heading(self, at: int, line: str) -> None:
         if match := PHASE_HEADING.match(line):
-            name = match["name"] or ""
-            milestone = self._milestone(len(match["hashes"]))
+            name, level = match["name"] or "", len(match["hashes"])
             section = Section(
-                line=at,
-                end=self._end_of_section(at, len(match["hashes"])),
-                number=normal_phase(match["number"] or match["bracketed"]),
+                **self._place(at, match["number"] or match["bracketed"], level),
+                end=self._end_of_section(at, level),
                 name=prose(_STATE.sub("", name)),
                 done=bool(_DONE.search(name)),
-                milestone=milestone or self.last,
                 code=match["code"] or "",
-                shipped=self.details > 0 and self.shipped,
-                near=not milestone,
             )
             self.roadmap.sections.append(section)
         elif heading := HEADING.match(line):
@@ -479,7 +474,14 @@ class _Parser:
                     self.last = named.version
                     self.roadmap.milestones.append(named)
 
-    def _milestone(self, level: int = 7) -> str:
+    def _place(self, at: int, number: str, level: int = 7) -> dict[str, Any]:
+        """Return the fields that all places which name a phase have in common."""
+        milestone = self._milestone(level)
+        about = {"milestone": milestone or self.last, "near": not milestone}
+        shipped = self.details > 0 and self.shipped
+        return {"line": at, "number": normal_phase(number), "shipped": shipped, **about}
+
+    def _milestone(self, level: int) -> str:
         """Return the milestone that the current line is a part of, empty if it is in none.
 
         A heading that only mentions a version ("Phases of v1.1") is about a milestone if phases are below it.
@@ -509,17 +511,12 @@ class _Parser:
             name, _, text = match[5].partition("**")
             if not text:
                 name, _, text = re.sub(r"\s*\(\d+/\d+ plans?\)", "", name).partition(" — ")
-            milestone = self._milestone()
             entry = Entry(
-                line=at,
-                number=normal_phase(match[4]),
+                **self._place(at, match[4]),
                 name=prose(name),
                 text=prose(re.sub(r"^\s*[-—–:]\s*", "", text)),
                 ticked=match[2] in "xX",
-                milestone=milestone or self.last,
-                near=not milestone,
                 code=code[1] if (code := re.search(rf"\[({CODE})\]", match[3])) else "",
-                shipped=self.details > 0 and self.shipped,
             )
             self.roadmap.entries.append(entry)
         elif self.heading.endswith("milestones") and not self.details and (named := listed_milestone(line)):
@@ -554,16 +551,11 @@ class _Parser:
         if self.columns:
             self.roadmap.rows.append(found)
         if 0 < self.name_column < len(row) and match.end() == len(first):
-            milestone = self._milestone()
             entry = Entry(
-                line=at,
-                number=found.number,
+                **self._place(at, match[1]),
                 name=prose(row[self.name_column].strip("* ")),
                 text="",
                 ticked=any(map(says_complete, row[1:])),
-                milestone=milestone or self.last,
-                near=not milestone,
-                shipped=self.details > 0 and self.shipped,
             )
             self.roadmap.table_entries.append(entry)
 

@@ -364,11 +364,6 @@ class RoadmapPhase:
         """The phase's number."""
         return self.mention.number
 
-    @property
-    def complete(self) -> bool:
-        """Whether the roadmap says that the phase is complete."""
-        return self.roadmap.is_complete(self.mention)
-
 
 @attrs.define(kw_only=True)
 class Survey:
@@ -468,7 +463,7 @@ class Survey:
             milestone=phase.milestone,
             goal=details.goal,
             depends_on=details.depends_on,
-            complete=phase.complete
+            complete=phase.roadmap.is_complete(phase.mention)
             or (phase.milestone == self.current and _is_in(self.complete, phase.number, done)),
             folder=folder,
             plans=len(plans),

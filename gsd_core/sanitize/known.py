@@ -80,10 +80,3 @@ def _forms(value: str) -> Iterator[str]:
         encoded = base64.b64encode(b"\0" * shift + data).decode("ascii")
         core = encoded[(0, 2, 3)[shift] : len(encoded) - (0, 3, 2)[(len(data) + shift) % 3] - 1]
         yield from {core, core.replace("+", "-").replace("/", "_")}
-
-
-def forget() -> None:
-    """Forget registered values and read the environment again at the next use; for tests."""
-    global _pattern
-    _registered.clear()
-    _pattern = None

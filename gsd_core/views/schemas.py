@@ -255,8 +255,3 @@ def schema_of(name: str) -> Schema:
         "properties": {**version, **found.get("properties", {})},
         "required": [*version, *found.get("required", [])],
     }
-
-
-def file_name(name: str) -> str:
-    """Return the name of the file that has the schema of *name* in the reference."""
-    return f"{name.replace(' ', '-')}.json"

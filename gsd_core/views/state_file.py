@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -22,9 +23,10 @@ from gsd_core.machine.history import FailureRecord, History, fold_history, phase
 from gsd_core.machine.state import State
 from gsd_core.model.ids import StepId
 from gsd_core.sanitize import safe_data
+from gsd_core.serializer import SCHEMA_VERSION
 
 from .phases import measure_of_snapshot, phase_rows
-from .status import PHASE_ROW, SCHEMA_VERSION, current_step, open_questions, question_json, time_json
+from .status import PHASE_ROW, current_step, open_questions, question_json, time_json
 from .story import Entry, Narrator
 
 FileStatus: TypeAlias = Literal["idle", "running", "waiting_for_human", "error", "complete"]
@@ -125,10 +127,9 @@ def file_status(state: State) -> FileStatus:
 
 
 def _error_json(error: FailureRecord) -> dict[str, Any]:
-    try:
+    kind: str | None = None
+    with suppress(ValueError):
         kind = StepId.parse(error.step).kind
-    except ValueError:
-        kind = None
     return {
         "at": time_json(error.at),
         "phase": phase_of(error.step) or None,

@@ -29,8 +29,7 @@ from gsd_core.machine.state import (
 from gsd_core.model.question import Asked, Option, Question, answer_command
 from gsd_core.model.usage import Usage
 from gsd_core.planning.survey import Measure
-from gsd_core.serializer import FLAG, NUMBER, TEXT, TIME, Serializer, arr, null, obj
-from gsd_core.serializer import SCHEMA_VERSION as SCHEMA_VERSION
+from gsd_core.serializer import FLAG, NUMBER, SCHEMA_VERSION, TEXT, TIME, Serializer, arr, null, obj
 
 from .phases import PLAN_COUNTS, PhaseRow, measure_of_snapshot, phase_rows
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import attrs
 
 from gsd_core.errors import GsdError
-from gsd_core.files import kind_below, list_below, read_start
+from gsd_core.files import kind_below, list_below, start_as_text
 
 MAX_BYTES = 200_000
 MAX_COMMANDS = 4
@@ -56,20 +56,19 @@ def how_to_try(root: Path, checks: Collection[str]) -> TryIt | None:
 
 def _candidates(root: Path) -> Iterator[TryIt]:
     for name in READMES:
-        if commands := _readme_commands(_text(root, name)):
+        if commands := _readme_commands(start_as_text(root, name, MAX_BYTES)):
             yield TryIt(source=name, commands=commands)
-    scripts = _table(_parsed(_text(root, "pyproject.toml"), tomllib.loads), "project", "scripts")
+    scripts = _table(_parsed(root, "pyproject.toml", tomllib.loads), "project", "scripts")
     if scripts:
         name = next(iter(scripts))
         yield TryIt(source="the scripts in pyproject.toml", commands=("pip install .", f"{name} --help"))
     for folder in _packages(root):
         yield TryIt(source=f"{folder}/__main__.py", commands=(f"python3 -m {folder}",))
-    package = _parsed(_text(root, "package.json"), json.loads)
-    if "start" in _table(package, "scripts"):
+    if "start" in _table(_parsed(root, "package.json", json.loads), "scripts"):
         yield TryIt(source="the scripts in package.json", commands=("npm install", "npm start"))
-    if _text(root, "Cargo.toml") and kind_below(root, "src/main.rs") == "file":
+    if start_as_text(root, "Cargo.toml", MAX_BYTES) and kind_below(root, "src/main.rs") == "file":
         yield TryIt(source="Cargo.toml", commands=("cargo run",))
-    if _text(root, "go.mod") and kind_below(root, "main.go") == "file":
+    if start_as_text(root, "go.mod", MAX_BYTES) and kind_below(root, "main.go") == "file":
         yield TryIt(source="go.mod", commands=("go run .",))
 
 
@@ -113,16 +112,9 @@ def _packages(root: Path) -> Iterator[str]:
                         yield found.name
 
 
-def _text(root: Path, path: str) -> str:
+def _parsed(root: Path, path: str, parse: Callable[[str], Any]) -> Any:
     try:
-        return read_start(root, path, MAX_BYTES).decode("utf-8", "replace")
-    except (OSError, GsdError):
-        return ""
-
-
-def _parsed(text: str, parse: Callable[[str], Any]) -> Any:
-    try:
-        return parse(text)
+        return parse(start_as_text(root, path, MAX_BYTES))
     except (ValueError, RecursionError):
         return {}
 

@@ -18,7 +18,7 @@ import pytest
 
 from gsd_core.codec import structure
 from gsd_core.errors import Fenced, JournalError
-from gsd_core.journal import store
+from gsd_core.journal import schema, store
 from gsd_core.journal.schema import MAX_FACT, MOVE_AWAY, Upcaster
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.facts import Record
@@ -37,8 +37,8 @@ def writer(path: Path) -> Journal:
     return Journal.open(path, clock=lambda: NOW)
 
 
-def reader(path: Path, **options: Any) -> Journal:
-    return Journal.open(path, clock=lambda: NOW, writable=False, **options)
+def reader(path: Path) -> Journal:
+    return Journal.open(path, clock=lambda: NOW, writable=False)
 
 
 def kinds(journal: Journal, **query: Any) -> list[str]:
@@ -321,7 +321,7 @@ def test_a_newer_journal_can_be_read_and_is_not_written(path: Path) -> None:
     assert caught.value.hint.startswith("upgrade")
 
 
-def test_old_payloads_are_upgraded_version_by_version(path: Path) -> None:
+def test_old_payloads_are_upgraded_version_by_version(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with writer(path) as journal:
         journal.append("a", {"n": 1}, run="r")
         journal.append("a", {"count": 2}, run="r", v=2)
@@ -331,7 +331,8 @@ def test_old_payloads_are_upgraded_version_by_version(path: Path) -> None:
         ("a", 2): lambda data: {**data, "unit": "x"},
     }
 
-    with reader(path, upcasters=upcasters) as journal:
+    monkeypatch.setattr(schema, "UPCASTERS", upcasters)
+    with reader(path) as journal:
         assert [(record.v, record.data) for record in journal.events()] == [
             (3, {"count": 1, "unit": "x"}),
             (3, {"count": 2, "unit": "x"}),
