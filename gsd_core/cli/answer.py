@@ -63,13 +63,9 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     replaced = question.id in project.pending_answers
     holder = project.holder
     if as_json:
+        taken_by = holder.pid if holder else None
         print_json(
-            {
-                "question": question.id,
-                "words": answer.words,
-                "taken_by": holder.pid if holder else None,
-                "replaced": replaced,
-            }
+            {"question": question.id, "words": answer.words, "taken_by": taken_by, "replaced": replaced}
         )
         return
     verb = "replaced the answer to" if replaced else "answered"

@@ -125,12 +125,9 @@ def _settings_json(request: RunRequest) -> Iterator[dict[str, str]]:
             if origin := request.settings.origins.get(name):
                 value = getattr(values, attribute.name)
                 parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-                yield {"name": name, "value": ", ".join(map(_text, parts)), "origin": origin}
-
-
-def _text(value: object) -> str:
-    """Return a value as a settings file has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+                # As a settings file has them.
+                texts = (str(one).lower() if isinstance(one, bool) else str(one) for one in parts)
+                yield {"name": name, "value": ", ".join(texts), "origin": origin}
 
 
 def show_plan(plan: dict[str, Any], *, verbose: bool) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 import click
 
+from gsd_core.own_process import data_output
+from gsd_core.programs import own_command
 from gsd_core.sanitize import one_line, safe_text
 
 from .global_options import global_options_of, gsd_command
-from .output import json_flag, print_json, print_line, styled, warn
+from .output import counted, json_flag, print_json, print_line, styled, warn
 from .streams import can_ask
 
 if TYPE_CHECKING:
@@ -74,10 +79,14 @@ def command(
     project, it shows what that detector finds now. A detector in the project's .gsd/plugins changes with each
     edit, so add --trust.
     """
+    from gsd_core.git import Git
     from gsd_core.hookspecs import gsd_find_gaps
+    from gsd_core.model.gap import GapReport
     from gsd_core.planning.survey import survey
     from gsd_core.plugins.loading import detectors_left_out
-    from gsd_core.views.planning import GAPS
+    from gsd_core.run.snapshot import with_verdicts
+    from gsd_core.run.verification import unique
+    from gsd_core.views.planning import GAPS, PhaseGaps, verdict_status
 
     from .launch import RunOptions
     from .plugin_loading import loaded_plugins
@@ -100,12 +109,25 @@ def command(
         _check_names(only, admitted.loaded)
     if watches:
         flags = {"--read-only": read_only, "--trust": trust, "--json": as_json}
-        _watch(options, admitted, phase, only=only, flags=[name for name, given in flags.items() if given])
-    found = asyncio.run(_find_gaps(options, admitted, view, run_checks=run_checks, only=only))
+        arguments = ["-C", str(root), *options.global_options.plugin_options]
+        arguments += ["gaps", *(word for name in only for word in ("--only", name))]
+        arguments += [*(name for name, given in flags.items() if given), "--", phase]
+        _watch(arguments, root, admitted.loaded if admitted else None)
+    [view] = asyncio.run(with_verdicts(Git(root), [view]))
+    report, without = GapReport(), tuple[str, ...]()
     if admitted:
-        loaded = admitted.loaded
-        skipped = set(loaded.hooks.plugins_of(gsd_find_gaps)) - set(only) if only else set[str]()
-        found = attrs.evolve(found, without=(*sorted(skipped), *detectors_left_out(loaded.infos)))
+        report = asyncio.run(_detect(options, admitted, view, run_checks=run_checks, only=only))
+        detectors, infos = admitted.loaded.hooks.plugins_of(gsd_find_gaps), admitted.loaded.infos
+        without = (*sorted(set(detectors) - set(only) if only else ()), *detectors_left_out(infos))
+    # With --only, these are the gaps that those detectors find now.
+    verdict = None if only else view.verdict
+    found = PhaseGaps(
+        status=verdict_status(view.verdict),
+        gaps=unique([*(verdict.gaps if verdict else ()), *report.gaps]),
+        human=(*(verdict.human if verdict else ()), *report.human),
+        failed=report.failed_detectors,
+        without=without,
+    )
     if not as_json:
         _show(view, found)
         return
@@ -166,25 +188,23 @@ def _check_names(only: Sequence[str], loaded: Loaded) -> None:
                 raise click.UsageError(f"--only {name}: no detector {name!r} is loaded{close}")
 
 
-def _watch(
-    options: RunOptions,
-    admitted: _Admitted | None,
-    phase: str,
-    *,
-    only: Sequence[str],
-    flags: Sequence[str],
-) -> NoReturn:
-    """Show the gaps again whenever a file of the project, or of one of the plugins, changes."""
-    from .watching import watch
-
-    arguments = ["-C", str(options.root), *options.global_options.plugin_options]
-    arguments += ["gaps", *(word for name in only for word in ("--only", name))]
-    arguments += [*flags, "--", phase]
-    loaded = admitted.loaded if admitted else None
+def _watch(arguments: Sequence[str], root: Path, loaded: Loaded | None) -> NoReturn:
+    """Run ``gsd`` with *arguments*, and again whenever a file of the project, or of a plugin, changes."""
     # Built-in plugins are not edited, and the project's own are among its files.
     names = [info.name for info in loaded.infos if info.source != "default"] if loaded else []
     plugins = [loaded.manager.get_plugin(name) for name in names] if loaded else []
-    watch(arguments, options.root, [path for plugin in plugins for path in _sources_of(plugin)])
+    files = [path for plugin in plugins for path in _sources_of(plugin)]
+    before = _stamps(root, files)
+    while True:
+        out = data_output()
+        # In a new process each time, because a module that was imported does not change any more.
+        subprocess.run([*own_command(), *arguments], check=False, stdout=None if out is sys.stdout else out)
+        changed = _wait(root, files, before)
+        before = _stamps(root, files)
+        listed = ", ".join(sorted({Path(name).name for name in changed})[:MAX_NAMES])
+        more = f" (of {counted(len(changed), 'file')})" if len(changed) > MAX_NAMES else ""
+        print_line(styled(f"\nchanged: {one_line(listed, 200)}{more}", "dim"))
+        sys.stdout.flush()
 
 
 def _sources_of(plugin: object) -> Iterator[Path]:
@@ -195,37 +215,6 @@ def _sources_of(plugin: object) -> Iterator[Path]:
     if file:
         path = Path(file)
         yield from path.parent.rglob("*.py") if path.name == "__init__.py" else [path]
-
-
-async def _find_gaps(
-    options: RunOptions,
-    admitted: _Admitted | None,
-    phase: PhaseView,
-    *,
-    run_checks: bool,
-    only: Sequence[str] = (),
-) -> PhaseGaps:
-    """Return the gaps of *phase*; without *admitted* plugins only those on disk.
-
-    With *only*, these are the gaps that those detectors find now.
-    """
-    from gsd_core.git import Git
-    from gsd_core.model.gap import GapReport
-    from gsd_core.run.snapshot import with_verdicts
-    from gsd_core.run.verification import unique
-    from gsd_core.views.planning import PhaseGaps, verdict_status
-
-    [phase] = await with_verdicts(Git(phase.project), [phase])
-    status, report = verdict_status(phase.verdict), GapReport()
-    if admitted:
-        report = await _detect(options, admitted, phase, run_checks=run_checks, only=only)
-    verdict = None if only else phase.verdict
-    return PhaseGaps(
-        status=status,
-        gaps=unique([*(verdict.gaps if verdict else ()), *report.gaps]),
-        human=(*(verdict.human if verdict else ()), *report.human),
-        failed=report.failed_detectors,
-    )
 
 
 async def _detect(
@@ -306,3 +295,44 @@ def _show(phase: PhaseView, found: PhaseGaps) -> None:
         )
     if found.without:
         print_line(styled(f"  without the detectors {', '.join(found.without)}", "yellow"))
+
+
+POLL_SECONDS = 0.3
+MAX_FILES = 50_000
+"""More files than this are not watched: comparing them would take as long as the pause between two looks."""
+MAX_NAMES = 3
+IGNORED = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", "target", ".mypy_cache"})
+
+Stamp = tuple[int, int]
+
+
+def _wait(folder: Path, files: Sequence[Path], before: Mapping[str, Stamp]) -> set[str]:
+    """Return the paths that differ from *before*, once there are some and nothing changes any more."""
+    latest, changed = before, set[str]()
+    while True:
+        time.sleep(POLL_SECONDS)
+        now = _stamps(folder, files)
+        if now == latest and changed:
+            return changed
+        changed = {path for path in {*before, *now} if before.get(path) != now.get(path)}
+        latest = now
+
+
+def _stamps(folder: Path, files: Iterable[Path]) -> dict[str, Stamp]:
+    """Return the time and size of each file, by path; of *folder*, at most ``MAX_FILES``."""
+    found: dict[str, Stamp] = {}
+    for path in (*map(str, files), *_paths(folder)):
+        try:
+            about = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - called for each file, several times a second
+        except OSError:
+            continue
+        found[path] = (about.st_mtime_ns, about.st_size)
+        if len(found) >= MAX_FILES:
+            break
+    return found
+
+
+def _paths(folder: Path) -> Iterator[str]:
+    for base, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in IGNORED)
+        yield from (os.path.join(base, name) for name in sorted(names))  # noqa: PTH118

@@ -76,8 +76,8 @@ def choose_plugins(options: GlobalOptions) -> Choice:
     layers = [environment_layer([("plugins", PluginSettings)], os.environ)]
     with suppress(ConfigError):  # the command reports settings that cannot be read
         layers.append(user_layer())
-    return Choice.of(
-        os.environ,
+    return attrs.evolve(
+        Choice.of(os.environ),
         named=options.plugins,
         directories=options.plugin_dirs,
         project=options.directory.resolve(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
@@ -214,37 +215,26 @@ for subcommand in (new, info_command, check, list_known, install, uninstall, out
 
 def _load_infos(ctx: click.Context) -> list[PluginInfo]:
     from .plugin_loading import loaded_plugins
+    from .project_settings import settings_without_run
     from .project_trust import examine
 
     root = global_options_of(ctx).directory.resolve()
     loaded = loaded_plugins(ctx)
-    loaded = attrs.evolve(loaded, infos=_with_unlisted(loaded, root))
-    if not any(info.status == "untrusted" for info in loaded.infos):
-        return list(loaded.infos)
-    trusted = examine(loaded, root).plugin_hashes
-    return [
-        attrs.evolve(info, status="active", reason="trusted; loaded only by gsd run")
-        if info.status == "untrusted" and info.sha256 in trusted
-        else info
-        for info in loaded.infos
-    ]
-
-
-def _with_unlisted(loaded: Loaded, root: Path) -> tuple[PluginInfo, ...]:
-    """Return the plugins, with a note for those whose hook is called only if a setting lists them."""
-    from .project_settings import settings_without_run
-
-    try:
+    run: RunSettings | None = None
+    with suppress(GsdError):  # the list of plugins does not depend on valid settings
         # Whether the project's files are trusted is decided at the start of a run.
         run = settings_without_run(attrs.evolve(loaded, admitted=True), root).of(RunSettings)
-    except GsdError:
-        return loaded.infos  # the list of plugins does not depend on valid settings
-    return tuple(
-        attrs.evolve(info, notes=(*info.notes, *_unlisted(info, run)))
-        if info.status == "active" and info.source != "default"
-        else info
-        for info in loaded.infos
-    )
+    asks_trust = any(info.status == "untrusted" for info in loaded.infos)
+    trusted = examine(loaded, root).plugin_hashes if asks_trust else frozenset[str]()
+    infos: list[PluginInfo] = []
+    for info in loaded.infos:
+        if run and info.status == "active" and info.source != "default":
+            # For those whose hook is called only if a setting lists them.
+            info = attrs.evolve(info, notes=(*info.notes, *_unlisted(info, run)))
+        elif info.status == "untrusted" and info.sha256 in trusted:
+            info = attrs.evolve(info, status="active", reason="trusted; loaded only by gsd run")
+        infos.append(info)
+    return infos
 
 
 def _unlisted(info: PluginInfo, run: RunSettings) -> Iterator[str]:

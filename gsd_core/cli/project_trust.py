@@ -24,7 +24,6 @@ from gsd_core.journal.store import damage_reported
 from gsd_core.machine.facts import PlanEdited, RunOpened, StepCompleted, StepReturned
 from gsd_core.planning.config import read_config
 from gsd_core.planning.survey import read_planning
-from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
 from gsd_core.run.last_run import read_last_run
 from gsd_core.run.places import remove_empty
@@ -110,21 +109,32 @@ def examine(loaded: Loaded, root: Path, run: RunSettings | None = None) -> Proje
     own = [info for info in loaded.infos if info.from_project]
     set_by_project = _settings(loaded, root)
     wants = [
-        *(_plugin(root, Path(info.path), info.sha256) for info in own if info.sha256),
+        *(
+            Want.of("plugin", Path(info.path).relative_to(root).as_posix(), info.sha256, shown=info.sha256)
+            for info in own
+            if info.sha256
+        ),
         *(_files(root, {Path(info.path) for info in own}) if any(info.sha256 for info in own) else ()),
         *(_setting(each) for each in set_by_project if not each.consent),
     ]
-    commands = list(_commands(root))
-    is_sandboxed = bool(commands) and _is_sandboxed(
-        loaded.hooks, run or _sandbox_settings(root, set_by_project), root
-    )
+    is_sandboxed, commands = False, list(_commands(root))
+    if commands and (settings := run or _sandbox_settings(root, set_by_project)).sandbox != "off":
+        try:
+            # The same code decides it as for a run.
+            is_sandboxed = asyncio.run(can_confine(loaded.hooks, settings, root))
+        finally:
+            # The sandbox of a run that is active relies on these folders.
+            if holder_of(root) is None:
+                remove_empty(root)
     if not is_sandboxed:
         wants += commands
     if run is not None and run.workflow == "commands":
         wants += _agent_folder(root)
     wants += _foreign_journal(root)
     programs = filters_to_trust(Command(root=root))
-    wants += (_program(one) for one in programs)
+    for one in programs:
+        shown = f"{redact(sanitize(one.value, multiline=False))} ({one.origin})"
+        wants.append(Want.of("program", one.key, one.value, shown=shown))
     trusted = TrustStore(trust_folder()).trusted(root, wants) if wants else frozenset[str]()
     return ProjectTrust(
         root=root,
@@ -248,10 +258,6 @@ def changed_since_start(trust: ProjectTrust, root: Path, run: str) -> tuple[Want
 # What a project can want.
 
 
-def _plugin(root: Path, path: Path, sha256: str) -> Want:
-    return Want.of("plugin", path.relative_to(root).as_posix(), sha256, shown=sha256)
-
-
 def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
     """Yield the other files in the plugins' folder, which the plugins may import or read."""
     found = [
@@ -260,9 +266,8 @@ def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
         if path not in plugins and "__pycache__" not in path.parts and (path.is_file() or path.is_symlink())
     ]
     if len(found) > MAX_FILES:
-        raise ConfigError(
-            f".gsd/plugins has {counted(len(found), 'file')}", hint=f"at most {MAX_FILES} are supported"
-        )
+        message = f".gsd/plugins has {counted(len(found), 'file')}"
+        raise ConfigError(message, hint=f"at most {MAX_FILES} are supported")
     for path in found:
         if path.is_symlink():
             sha256 = hashlib.sha256(f"link to {path.readlink()}".encode()).hexdigest()
@@ -306,11 +311,6 @@ def _settings(loaded: Loaded, root: Path) -> tuple[ProjectSetting, ...]:
     # A project's own plugin could declare all of its fields harmless.
     classes = [*CORE_SECTIONS, *(c for c in collect_settings(loaded.hooks) if c[0] not in foreign)]
     return restricted(classes, (*_layers(root), user_layer()), foreign=foreign)
-
-
-def _program(one: LocalProgram) -> Want:
-    shown = f"{redact(sanitize(one.value, multiline=False))} ({one.origin})"
-    return Want.of("program", one.key, one.value, shown=shown)
 
 
 def _setting(each: ProjectSetting) -> Want:
@@ -419,18 +419,6 @@ def _sandbox_settings(root: Path, set_by_project: Sequence[ProjectSetting]) -> R
 
     found: RunSettings = resolve(classes, [*map(of_sandbox, layers)]).of(RunSettings)
     return found
-
-
-def _is_sandboxed(hooks: Hooks, settings: RunSettings, root: Path) -> bool:
-    """Whether a sandbox works for this project; the same code decides it as for a run."""
-    if settings.sandbox == "off":
-        return False
-    try:
-        return asyncio.run(can_confine(hooks, settings, root))
-    finally:
-        # The sandbox of a run that is active relies on these folders.
-        if holder_of(root) is None:
-            remove_empty(root)
 
 
 def require_sandbox(settings: Settings, trust: ProjectTrust) -> Settings:

@@ -17,16 +17,8 @@ if TYPE_CHECKING:
     from gsd_core.planning.traceability import Trace
 
 COLUMNS = (
-    "requirement",
-    "text",
-    "statements",
-    "phase",
-    "plans",
-    "commits",
-    "checks",
-    "cases",
-    "evidence",
-    "status",
+    *("requirement", "text", "statements", "phase", "plans", "commits"),
+    *("checks", "cases", "evidence", "status"),
 )
 STYLES = {"Complete": "green", "In Progress": "cyan", "Blocked": "red", "Error": "red", "Pending": "dim"}
 REQUIREMENTS = ".planning/REQUIREMENTS.md"

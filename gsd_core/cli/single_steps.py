@@ -79,21 +79,27 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
         if view.plans and not missing:
             next_step = f"gsd execute {number}" if waiting else f"gsd plan {number} --gaps"
             hint = f"execute them with: {next_step}" if waiting else f"plan what is missing with: {next_step}"
-            message = f"phase {number} is planned already: {some_of([plan.id for plan in view.plans])}"
-            raise UserError(message, hint=hint)
+            raise UserError(
+                f"phase {number} is planned already: {some_of([plan.id for plan in view.plans])}", hint=hint
+            )
         return {str(round_of(state, PLAN, number)): ""}
     if view.verdict is None:
         raise UserError(f"phase {number} was not verified, so no gaps are known", hint=f"gsd verify {number}")
     if waiting:
-        message = f"phase {number} has plans that are not executed: {some_of(waiting)}"
-        raise UserError(message, hint=f"gsd execute {number}")
+        raise UserError(
+            f"phase {number} has plans that are not executed: {some_of(waiting)}",
+            hint=f"gsd execute {number}",
+        )
     if view.verdict.status != "gaps_found" or not view.verdict.gaps:
-        message = f"the last verification of phase {number} found no gaps"
-        raise UserError(message, hint=f"see it with: gsd gaps {number}")
+        raise UserError(
+            f"the last verification of phase {number} found no gaps", hint=f"see it with: gsd gaps {number}"
+        )
     [judged] = asyncio.run(with_verdicts(Git(planned_root(options)), [view]))
     if judged.verdict and judged.verdict.stale:
-        message = f"the verification of phase {number} is older than its last executed plan"
-        raise UserError(message, hint=f"verify it again with: gsd verify {number}")
+        raise UserError(
+            f"the verification of phase {number} is older than its last executed plan",
+            hint=f"verify it again with: gsd verify {number}",
+        )
     step = round_of(state, PLAN, number)
     # Round 0 is the plan step of the phase itself, even if other tools made its plans.
     return {str(StepId(kind=PLAN, phase=number, round=max(step.round, 1))): ""}
@@ -115,8 +121,9 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
         message = f"phase {number} is executed already: {some_of([plan.id for plan in view.plans])}"
         raise NotYet(message, hint=f"verify it with: gsd verify {number}", steps=unknown)
     if unreadable := [plan for plan in waiting if plan.unreadable]:
-        message = f"plan {unreadable[0].id} cannot be read: {unreadable[0].unreadable}"
-        raise ProjectError(message, hint="fix it")
+        raise ProjectError(
+            f"plan {unreadable[0].id} cannot be read: {unreadable[0].unreadable}", hint="fix it"
+        )
     left = sorted(
         (PlanSnapshot(id=plan.id, depends_on=plan.depends_on, wave=plan.wave) for plan in waiting),
         key=lambda plan: (plan.wave, plan.id),
@@ -200,8 +207,9 @@ def exec_step(options: GlobalOptions, prompt: str, name: str | None) -> dict[str
         raise ConfigError("the prompt is empty", hint='gsd exec "PROMPT or /command"')
     # "r2" would be the second round of a step without a name.
     if name is not None and (not is_kind(name) or re.fullmatch(r"r\d+", name)):
-        hint = "use lower-case letters, digits and hyphens, at most 40"
-        raise ConfigError(f"{name!r} cannot name a step", hint=hint)
+        raise ConfigError(
+            f"{name!r} cannot name a step", hint="use lower-case letters, digits and hyphens, at most 40"
+        )
     digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()[:8]
     detail = name or f"{slug(prompt)[:24].rstrip('-')}-{digest}"
     # The folder may not exist yet: the run says how to make a project of it.

@@ -49,16 +49,10 @@ def command(ctx: click.Context, show: bool, revoke: bool, as_json: bool) -> None
         trust = remember(trust)
         done = "trusted"
     if as_json:
-        print_json(
-            {
-                "project": str(trust.root),
-                "trusted": not trust.new,
-                "wants": [
-                    {**WANT.dump(want), "trusted": want.digest in trust.trusted} for want in trust.wants
-                ],
-                "refused": [{"name": each.name, "origin": each.origin} for each in trust.consent],
-            }
-        )
+        about = {"project": str(trust.root), "trusted": not trust.new}
+        wants = [{**WANT.dump(want), "trusted": want.digest in trust.trusted} for want in trust.wants]
+        refused = [{"name": each.name, "origin": each.origin} for each in trust.consent]
+        print_json({**about, "wants": wants, "refused": refused})
         return
     if show:
         for want, line in zip(trust.wants, lines_of(trust.wants), strict=True):

@@ -18,6 +18,7 @@ a call can end.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -34,7 +35,7 @@ from gsd_core.model.step import StepRequest
 
 from .call_group import Arguments, CallGroup, Check, Outcome, Report, declared_arguments
 from .isolation import Call, Fault, call_blocking, in_core, report_failure
-from .middleware import NextCall
+from .plugin_task import finish
 from .subscriptions import Subscription, delivering
 from .validation import validate_item, validate_result, validate_type
 
@@ -301,3 +302,42 @@ def _check_mode(spec: Callable[..., Any], mode: Mode) -> None:
     declared = mode_of(spec)
     if declared != mode:
         raise TypeError(f"{spec.__name__} declares the mode {declared!r} and cannot be called by {mode!r}")
+
+
+@attrs.frozen
+class NextCall(Generic[A, R]):
+    """Calls *inner* with the wrapper's request but the identity of *request*; keeps the results.
+
+    The rest of the chain runs in a task of the core, so that no plugin can leave it running: once the wrapper
+    has ended or was cancelled, its calls have ended too.
+    """
+
+    request: A
+    inner: Callable[[A], Awaitable[R]]
+    results: list[R] = attrs.field(factory=list[Any])
+    _tasks: list[asyncio.Task[R]] = attrs.field(factory=list[Any])
+
+    async def __call__(self, request: A, /) -> R:
+        mine = self.request
+        if not isinstance(request, type(mine)):
+            raise TypeError(f"call_next expects a {type(mine).__name__}, got {request!r}")
+        request = attrs.evolve(request, id=mine.id, run=mine.run, kind=mine.kind, project=mine.project)
+
+        async def call() -> R:
+            return await self.inner(request)
+
+        with in_core():
+            task = asyncio.create_task(call(), name="core")
+            self._tasks.append(task)
+            value = await task
+        self.results.append(value)
+        return value
+
+    async def end(self) -> None:
+        """Cancel the calls that are still running, unless they are being cancelled, and wait for them."""
+        for task in self._tasks:
+            if not task.done() and not task.cancelling():
+                task.cancel()
+        if self._tasks:
+            # Each exception is retrieved here, because the plugin may have dropped the call.
+            await finish(asyncio.gather(*self._tasks, return_exceptions=True))

@@ -46,25 +46,11 @@ class Choice:
     defaults: tuple[str, ...] = DEFAULT_PLUGINS
 
     @classmethod
-    def of(
-        cls,
-        environ: Mapping[str, str],
-        *,
-        named: Iterable[str] = (),
-        directories: Iterable[Path] = (),
-        project: Path | None = None,
-        off: Mapping[str, str] | None = None,
-    ) -> Choice:
-        """Combine the command line with ``GSD_PLUGINS`` and ``GSD_STRICT_PLUGINS``."""
+    def of(cls, environ: Mapping[str, str]) -> Choice:
+        """Return what ``GSD_PLUGINS`` and ``GSD_STRICT_PLUGINS`` ask for."""
         listed = environ.get("GSD_PLUGINS")
-        return cls(
-            named=tuple(named),
-            directories=tuple(directories),
-            project=project,
-            allowed=None if listed is None else frozenset(listed.replace(",", " ").split()),
-            strict=environ.get("GSD_STRICT_PLUGINS", "") == "1",
-            off=off or {},
-        )
+        allowed = None if listed is None else frozenset(listed.replace(",", " ").split())
+        return cls(allowed=allowed, strict=environ.get("GSD_STRICT_PLUGINS", "") == "1")
 
     @property
     def wanted(self) -> dict[str, bool]:

@@ -86,14 +86,6 @@ def import_candidate(candidate: Candidate, content: bytes) -> object:
             return importlib.import_module(module)
 
 
-def may_decide(candidate: Candidate) -> bool:
-    """Whether a plugin that cannot be imported may be a detector or a policy: without one, a run is not safe.
-
-    Its source decides: it implements such a hook only if it names it. If the source is not found, it may.
-    """
-    return source_names(candidate, *DECIDING_HOOKS)
-
-
 def source_names(candidate: Candidate, *names: bytes) -> bool:
     """Whether a plugin's source contains one of these *names*; if there is no source, it may."""
     try:

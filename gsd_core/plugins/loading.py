@@ -8,7 +8,7 @@ plugins with the same name the first is loaded; a built-in one can be blocked to
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -16,15 +16,15 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import pluggy
 
+import gsd_core
 from gsd_core import hookspecs
 from gsd_core.errors import ConfigError
 
 from .calling import Hooks
 from .discovery import ENTRY_POINT_GROUP, Choice, discover
-from .importing import Candidate, Source, import_candidate, may_decide, read_candidate, source_names
+from .importing import DECIDING_HOOKS, Candidate, Source, import_candidate, read_candidate, source_names
 from .isolation import Fault, describe, may_be_ctrl_c
-from .requirements import requirements_of, unmet
-from .validation import deprecations, hooks_of, validate_plugin
+from .validation import deprecations, fits, hooks_of, validate_plugin
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,11 @@ def _load_one(
         detector = source_names(candidate, hookspecs.gsd_find_gaps.__name__.encode())
         return attrs.evolve(info, status="blocked", reason=reason, detector=detector)
     if other := next((other for other in namesakes if other.status != "blocked"), None):
-        return _broken(info, candidate, _name_is_taken(other))
+        why = f"another plugin has the same name: {other.distribution or other.path or other.source}"
+        if other.source == "default":
+            name = other.name
+            why = f"the built-in plugin {name!r} has the same name; to replace it, block it: -p no:{name}"
+        return _broken(info, candidate, why)
     try:
         content, sha256 = read_candidate(candidate)
         info = attrs.evolve(info, sha256=sha256)
@@ -127,13 +131,9 @@ def _load_one(
         manager.unregister(plugin)
         return _broken(info, candidate, problem)
     hooks = hooks_of(manager, plugin)
-    return attrs.evolve(info, hooks=hooks, about=_about(plugin), notes=deprecations(hooks))
-
-
-def _about(plugin: object) -> str:
-    """Return the first line of a plugin's docstring."""
     text = getattr(plugin, "__doc__", None)
-    return text.strip().partition("\n")[0] if isinstance(text, str) else ""
+    about = text.strip().partition("\n")[0] if isinstance(text, str) else ""
+    return attrs.evolve(info, hooks=hooks, about=about, notes=deprecations(hooks))
 
 
 def _drop_unmet(
@@ -183,13 +183,9 @@ def _describe(candidate: Candidate) -> PluginInfo:
 def _broken(info: PluginInfo, candidate: Candidate, reason: str) -> PluginInfo:
     log.warning("plugin %r (%s) was not loaded: %s", info.name, info.source, reason)
     chosen = info.source in ("directory", "file", "module")
-    return attrs.evolve(info, status="broken", reason=reason, needed=chosen or may_decide(candidate))
-
-
-def _name_is_taken(by: PluginInfo) -> str:
-    if by.source == "default":
-        return f"the built-in plugin {by.name!r} has the same name; to replace it, block it: -p no:{by.name}"
-    return f"another plugin has the same name: {by.distribution or by.path or by.source}"
+    # One that cannot be imported may be a detector or a policy: without one, a run is not safe.
+    may_decide = source_names(candidate, *DECIDING_HOOKS)
+    return attrs.evolve(info, status="broken", reason=reason, needed=chosen or may_decide)
 
 
 def detectors_left_out(infos: Collection[PluginInfo]) -> list[str]:
@@ -216,3 +212,51 @@ def _settings_key(kind: type[Any]) -> str:
         if field.init and field.default is attrs.NOTHING:
             raise TypeError(f"{kind.__name__}.{field.name} has no default")
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+CORE = "gsd-core"
+
+
+def requirements_of(plugin: object) -> tuple[str, ...]:
+    """Return what *plugin* requires; raise ``TypeError`` if it is not a list of strings.
+
+    A plugin says so in its attribute ``requires``, a list of requirements as in ``pyproject.toml``, but with
+    the names of plugins: ``requires = ("gsd-core>=0.1", "uat", "slack>=1.2")``. The packages that it imports
+    belong into the metadata of its own package.
+    """
+    value: Any = getattr(plugin, "requires", ())
+    # A module may have imported a function of that name, such as importlib.metadata's.
+    if callable(value):
+        return ()
+    if not fits(value, tuple[str, ...]) and not fits(value, list[str]):
+        raise TypeError(f"requires is {value!r}, not a tuple of strings such as ('uat', 'slack>=1.2')")
+    return tuple(value)
+
+
+def unmet(requires: tuple[str, ...], active: Mapping[str, str], reasons: Mapping[str, str]) -> str:
+    """Return what is missing of *requires*, or an empty string; *active* has versions by plugin.
+
+    *reasons* says of plugins that are not active why. A version is empty if it is not known, as for a file.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for text in requires:
+        try:
+            required = Requirement(text)
+        except InvalidRequirement as error:
+            return f"requires {text!r}, which is not a requirement such as 'slack>=1.2': {error}"
+        if required.url or required.extras or required.marker:
+            return f"requires {text!r}: only a plugin's name and versions can be given"
+        is_core = required.name.lower().replace("_", "-") == CORE
+        name = CORE if is_core else required.name.replace("-", "_")
+        if not is_core and name not in active:
+            return f"requires the plugin {name!r}, which is {reasons.get(name, 'not installed')}"
+        version = gsd_core.__version__ if is_core else active[name]
+        if not str(required.specifier):
+            continue
+        what = CORE if is_core else f"the plugin {name!r}"
+        if not version:
+            return f"requires {what} in version {required.specifier}, but it has no version"
+        if not required.specifier.contains(version, prereleases=True):
+            return f"requires {what} in version {required.specifier}, but {version} is installed"
+    return ""

@@ -9,6 +9,7 @@ of one) in the exact form that a runner prints, never a mere mention of tests.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import dropwhile
 from pathlib import PurePosixPath
@@ -108,9 +109,12 @@ _NPM_SCRIPT = re.compile(r"^> \S+(?:@\S+)? (?:test|check)\S*(?: \S+)?\n> (?P<scr
 _COUNT = re.compile(
     r"(?P<before>\d+) (?P<what>[a-z][a-z ]*)|(?P<name>[a-z][a-z ]*)[=: ]+(?P<after>\d+)", re.I
 )
-_PASSED = ("pass", "xfail", "xpass", "expected", "success", "succeeded", "measured", "flaky")
-_FAILED = ("fail", "error", "unexpected", "cancelled")
-_SKIPPED = ("skip", "ignored", "pending", "todo", "disabled", "omission", "incomplete")
+# "expected failures" before "failures", "xfailed" before "failed"
+_LABELS = {
+    "passed": ("pass", "xfail", "xpass", "expected", "success", "succeeded", "measured", "flaky"),
+    "failed": ("fail", "error", "unexpected", "cancelled"),
+    "skipped": ("skip", "ignored", "pending", "todo", "disabled", "omission", "incomplete"),
+}
 
 
 @attrs.frozen
@@ -143,9 +147,9 @@ def summaries(output: str) -> Iterator[Tests]:
             elif "idle" in groups:
                 yield Tests(0 if groups["idle"] else 1)
             elif (started := groups.get("ran")) is not None:
-                yield Tests(sum(map(int, re.findall(r"\d+", started))) - counts.skipped, counts.failed)
+                yield Tests(sum(map(int, re.findall(r"\d+", started))) - counts["skipped"], counts["failed"])
             else:
-                yield Tests(counts.passed + counts.failed, counts.failed)
+                yield Tests(counts["passed"] + counts["failed"], counts["failed"])
     yield from (Tests() for _ in _NOTHING_RAN.finditer(output))
     for match in _TAP.finditer(output):
         yield Tests() if match["skip"] else Tests(1, 1 if match["failed"] else 0)
@@ -153,27 +157,14 @@ def summaries(output: str) -> Iterator[Tests]:
     yield from (Tests() for match in _NPM_SCRIPT.finditer(output) if does_nothing(match["script"]))
 
 
-@attrs.define
-class _Counts:
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-
-def _counts(text: str) -> _Counts:
+def _counts(text: str) -> Counter[str]:
     """Add up a list such as ``1 failed, 2 passed``, ``failures=1`` or ``Failed: 1, Passed: 2``."""
-    found = _Counts()
+    found: Counter[str] = Counter()
     for match in _COUNT.finditer(re.sub(r"\([^)]*\)", "", text)):
         number = int(match["before"] or match["after"])
         label = (match["what"] or match["name"]).lower().strip().removeprefix("tests ").removeprefix("test ")
         label = label.removeprefix("subtests ")
-        # "expected failures" before "failures", "xfailed" before "failed"
-        if label.startswith(_PASSED):
-            found.passed += number
-        elif label.startswith(_FAILED):
-            found.failed += number
-        elif label.startswith(_SKIPPED):
-            found.skipped += number
+        found[next((name for name, starts in _LABELS.items() if label.startswith(starts)), "")] += number
     return found
 
 

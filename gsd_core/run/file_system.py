@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -42,11 +43,17 @@ def try_out(folder: Path) -> Abilities:
     try:
         file = own / "Probe"
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):
+            (own / "link").symlink_to("Probe")
+        exclusive = True
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+            exclusive = False
         try:
             return Abilities(
                 case_sensitive=not (own / "pROBE").exists(),
-                symlinks=_has_symlinks(own),
-                exclusive=_is_exclusive(file),
+                symlinks=(own / "link").is_symlink(),
+                exclusive=exclusive,
                 locks=_has_locks(descriptor, file),
             )
         finally:
@@ -71,22 +78,6 @@ def file_system_type(path: Path, mounts: Iterable[tuple[str, str]] | None = None
         if real.is_relative_to(point) and len(Path(point).parts) >= best:
             best, found = len(Path(point).parts), kind
     return found
-
-
-def _has_symlinks(folder: Path) -> bool:
-    try:
-        (folder / "link").symlink_to("Probe")
-    except OSError:
-        return False
-    return (folder / "link").is_symlink()
-
-
-def _is_exclusive(file: Path) -> bool:
-    try:
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
-    except FileExistsError:
-        return True
-    return False
 
 
 def _has_locks(descriptor: int, file: Path) -> bool:

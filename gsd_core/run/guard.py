@@ -160,11 +160,11 @@ async def _check(run: Run, step: str, attempt: int) -> tuple[str, ...]:
             "a task is committed by calling task_done",
         )
     where = f"it is kept in {kept} (git show --stat {kept}); " if kept else ""
-    hint = (
+    advice = (
         f"it was undone; {where}if you changed it yourself, do so while no agent is working: stop the run "
         f"with `{run.request.info.command} stop`, change it, then resume"
     )
-    raise Interference(_described(changes.differences), hint=hint)
+    raise Interference(_described(changes.differences), hint=advice)
 
 
 def _record_accepted(run: Run, changes: Changes, step: str, attempt: int, *, owned: bool) -> None:

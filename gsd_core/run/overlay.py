@@ -79,21 +79,16 @@ async def restore(run: Run, formatted: Mapping[str, str] | None = None) -> None:
             _set(config, key, before[key])
         restored = (formatted or {}).get(text or "") or render_config(config)
         run.effects.write(run.root / CONFIG, restored)
-    commit = await _commit(run, last.step) if last.data.clean else ""
-    run.record(ConfigRestored(keys=tuple(keys), commit=commit), step=last.step, attempt=last.attempt)
-
-
-async def _commit(run: Run, step: str) -> str:
-    """Commit the restored file if it differs from HEAD; return the commit, if any."""
+    commit = ""
     try:
-        if CONFIG not in await run.git.changed():
-            return ""
-        await require_branch(run)
-        names = {"GSD-Run": run.id, "GSD-Step": step, "GSD-Task": "config/restored"}
-        return await run.effects.commit([CONFIG], "chore: restore config.json", names, verify=False)
+        if last.data.clean and CONFIG in await run.git.changed():
+            await require_branch(run)
+            names = {"GSD-Run": run.id, "GSD-Step": last.step, "GSD-Task": "config/restored"}
+            subject = "chore: restore config.json"
+            commit = await run.effects.commit([CONFIG], subject, names, verify=False)
     except GitError as exc:
         log.warning("%s: %s has the user's own values again, but this is not committed", exc, CONFIG)
-        return ""
+    run.record(ConfigRestored(keys=tuple(keys), commit=commit), step=last.step, attempt=last.attempt)
 
 
 def _text(run: Run) -> str | None:

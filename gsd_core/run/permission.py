@@ -70,10 +70,8 @@ class StepGate:
             plugin = outcome.plugin
             self.failures[plugin] = self.failures.get(plugin, 0) + 1 if outcome.error else 0
             if self.failures[plugin] >= MAX_FAILURES_IN_A_ROW:
-                raise Permanent(
-                    f"the policy {plugin!r} failed {MAX_FAILURES_IN_A_ROW} times in a row",
-                    hint=f"fix it, or continue without it: -p no:{plugin}",
-                )
+                message = f"the policy {plugin!r} failed {MAX_FAILURES_IN_A_ROW} times in a row"
+                raise Permanent(message, hint=f"fix it, or continue without it: -p no:{plugin}")
         permission = strictest(outcomes)
         if isinstance(permission, Allow):
             self._note(use)
@@ -105,26 +103,14 @@ class StepGate:
         return await self.confirm(use, permission.reason) if isinstance(permission, Ask) else permission
 
 
-@attrs.frozen
-class RepeatGate:
+class RepeatGate(StepGate):
     """The gate for a command that has run already: whatever needs a person's consent does not run again."""
 
-    gate: StepGate
-
-    @property
-    def step(self) -> str:
-        return self.gate.step
-
-    @property
-    def mark(self) -> str:
-        return self.gate.mark
-
-    @property
-    def sandbox(self) -> Sandbox:
-        return self.gate.sandbox
+    def __init__(self, gate: StepGate) -> None:
+        super().__init__(gate.run, gate.step, gate.failures, gate.written)
 
     async def decide(self, use: ToolUse) -> Permission:
-        permission = await self.gate.permit(use)
+        permission = await self.permit(use)
         return Deny(reason="a person agreed to one run") if isinstance(permission, Ask) else permission
 
 

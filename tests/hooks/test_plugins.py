@@ -121,7 +121,7 @@ def test_an_invalid_plugin_is_broken_with_the_reason_and_is_never_called(
 
 
 def test_a_strict_start_refuses_a_broken_plugin(tmp_path: Path) -> None:
-    choice = Choice.of({"GSD_STRICT_PLUGINS": "1"}, directories=[write(tmp_path, bad=TRAP)])
+    choice = attrs.evolve(Choice.of({"GSD_STRICT_PLUGINS": "1"}), directories=(write(tmp_path, bad=TRAP),))
     with pytest.raises(ConfigError, match="plugin 'bad' is broken: RuntimeError\\('imported'\\)"):
         loaded(Installed(), choice)
 
@@ -194,7 +194,7 @@ def test_the_allow_list_limits_the_plugins_of_packages_and_projects(modules: Pat
     write(modules, one_mod=GOOD, two_mod=TRAP, three_mod=GOOD)
     manager = Installed(one="one_mod", two="two_mod", three="three_mod")
 
-    infos = loaded(manager, Choice.of({"GSD_PLUGINS": "one"}, named=["three"]))
+    infos = loaded(manager, attrs.evolve(Choice.of({"GSD_PLUGINS": "one"}), named=("three",)))
 
     assert {name: info.status for name, info in infos.items()} == {
         "one": "active",
