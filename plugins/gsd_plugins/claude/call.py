@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import attrs
 
@@ -37,9 +37,6 @@ from .messages import MessageReader
 from .permissions import ToolCallbacks
 from .process import CliProcess
 from .proxy import proxy_to
-
-if TYPE_CHECKING:
-    from claude_agent_sdk import ClaudeAgentOptions
 
 CONTINUE = (
     "Continue this conversation. "
@@ -158,8 +155,17 @@ class ClaudeCall:
         import claude_agent_sdk as sdk
 
         prompt = f"{CONTINUE}\n\n{self.task.prompt}" if resume else self.task.prompt
+        # Those that are not on the command line: the callbacks.
+        options = sdk.ClaudeAgentOptions(
+            can_use_tool=callbacks.can_use_tool,
+            # Without on_failure="block", a hook that raises lets the tool run.
+            hooks={"PreToolUse": [sdk.HookMatcher(hooks=[callbacks.before_tool], on_failure="block")]},
+            mcp_servers={MCP_SERVER: callbacks.mcp_server()} if self.task.functions else {},
+            # Our prompts quote files and answers: an @path or /command in them must stay text.
+            verbatim_prompts=not self.task.user_settings,
+        )
         # The SDK accepts any object with a transport's methods; deriving from its class would import it.
-        client = sdk.ClaudeSDKClient(self._options(callbacks), transport=cast("sdk.Transport", process))
+        client = sdk.ClaudeSDKClient(options, transport=cast("sdk.Transport", process))
         try:
             await client.connect(_prompt_stream(prompt))
             async for message in client.receive_messages():
@@ -175,19 +181,6 @@ class ClaudeCall:
             raise process_error(error, started=reader.started) from error
         finally:
             await client.disconnect()
-
-    def _options(self, callbacks: ToolCallbacks) -> ClaudeAgentOptions:
-        """Return the options that are not on the command line: the callbacks."""
-        from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
-
-        return ClaudeAgentOptions(
-            can_use_tool=callbacks.can_use_tool,
-            # Without on_failure="block", a hook that raises lets the tool run.
-            hooks={"PreToolUse": [HookMatcher(hooks=[callbacks.before_tool], on_failure="block")]},
-            mcp_servers={MCP_SERVER: callbacks.mcp_server()} if self.task.functions else {},
-            # Our prompts quote files and answers: an @path or /command in them must stay text.
-            verbatim_prompts=not self.task.user_settings,
-        )
 
 
 async def _prompt_stream(prompt: str) -> AsyncIterator[dict[str, Any]]:
