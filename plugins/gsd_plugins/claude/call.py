@@ -31,7 +31,7 @@ from .cli import (
     without_cloud_secrets,
 )
 from .config_folder import config_folder
-from .failures import WrongStart, is_wrong_start, process_error
+from .failures import WrongStart, process_error
 from .login import login_access
 from .messages import MessageReader
 from .permissions import ToolCallbacks
@@ -176,7 +176,8 @@ class ClaudeCall:
             what = f"cannot start {str(self.cli)!r} in {str(self.task.tree)!r}: {error}"
             raise Permanent(what, hint=INSTALL_HINT) from error
         except sdk.ClaudeSDKError as error:
-            if not reader.started and is_wrong_start(str(error), resume=resume):
+            wrong_start = "No conversation found" if resume else "is already in use"
+            if not reader.started and wrong_start in str(error):
                 raise WrongStart(str(error)) from error
             raise process_error(error, started=reader.started) from error
         finally:

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias, cast
 import attrs
 
 from gsd_core import GsdError, NotFound, Session, UserError, redact, refuse_agents, safe_text
-from gsd_plugins.sessions import Change, CommandRefused, Source, refusal, run_gsd
+from gsd_plugins.sessions import Change, CommandRefused, Source, refusal, run_gsd, whole
 
 from .catalog import KEYS, OUTPUT_BYTES
-from .screen import shown, whole
+from .screen import shown
 from .starting import command_of
 
 Result: TypeAlias = dict[str, Any]
@@ -125,7 +125,7 @@ class Calls:
         chunk = await self.harness.output(found.id, given.get("since", -OUTPUT_BYTES), limit)
         # What comes next may complete it; after the end of a session nothing comes.
         is_full = len(chunk.data) >= limit
-        data = chunk.data if found.has_ended and not is_full else whole(chunk.data)
+        data = chunk.data if found.has_ended and not is_full else whole(chunk.data) or chunk.data
         text = redact(data.decode("utf-8", "replace")) if raw else shown(data)
         return {
             "text": text,

@@ -27,6 +27,7 @@ from .changes import end_task as end_task
 from .changes import note_questions as note_questions
 from .changes import until_one_ends as until_one_ends
 from .output import Chunk as Chunk
+from .output import whole as whole
 from .source import Polled as Polled
 from .source import Source as Source
 from .starting import CommandRefused as CommandRefused
