@@ -59,7 +59,7 @@ async def _follow(journals: list[Journal], questions: int) -> list[float]:
     asked: dict[str, float] = {}
     delays: list[float] = []
     async with Harness() as harness:
-        number = harness.number
+        number = harness.changes.number
         for count in range(questions):
             name = f"q-{count}"
             question = Question(id=name, text="Which?", options=(Option(label="a"), Option(label="b")))
@@ -71,8 +71,8 @@ async def _follow(journals: list[Journal], questions: int) -> list[float]:
                 "question.asked", {"inquiry": inquiry, "occasion": name}, run="r", step="init"
             )
             while name in asked:
-                number = await harness.wait(number, 5)
-                for change in harness.changes(number - 1)[0]:
+                number = await harness.changes.wait(number, 5)
+                for change in harness.changes.after(number - 1)[0]:
                     if change.event and change.event.name == "question.asked":
                         names = [str(one["id"]) for one in change.event.data["inquiry"]["questions"]]
                         now = time.monotonic()

@@ -33,8 +33,13 @@ from gsd_core.model.event import Event
 from gsd_core.model.gap import Evidence, GapReport
 from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.model.step import FileWrite, StepHost, StepRequest, StepResult, Verified
-from gsd_core.planning.changes import TickPhase
+from gsd_core.planning.changes import ListPlans, TickPhase
+from gsd_core.planning.model import MustHaves, PlannedPhase, Truth
 from gsd_core.planning.must_haves import required_of
+from gsd_core.planning.plan import render_plan
+from gsd_core.planning.project import render_project
+from gsd_core.planning.roadmap import render_roadmap
+from gsd_core.planning.state import render_state
 from gsd_core.planning.verification import render_verification
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import collect_settings
@@ -44,7 +49,7 @@ from gsd_core.settings import CORE_SECTIONS, Layer, resolve
 
 from .fakes import ScriptedHuman
 from .registry import make_hooks
-from .samples import a_question, make_repository, run_git, write_files
+from .samples import a_plan, a_question, make_repository, run_git, write_files
 
 LIMIT = timedelta(seconds=60)
 """How long a small run may take, unless a test says otherwise; most take less than a second."""
@@ -52,38 +57,9 @@ LIMIT = timedelta(seconds=60)
 FILES: Mapping[str, str] = {"app.py": "def add(a: int, b: int) -> int:\n    return a + b\n"}
 """What the agent of a small run writes, unless a test says otherwise."""
 
-_ROADMAP = """\
-# Roadmap: Small
-
-## Phases
-
-- [ ] **Phase 1: One** - The first thing works
-
-## Phase Details
-
-### Phase 1: One
-**Goal**: The first thing works
-**Depends on**: Nothing (first phase)
-**Success Criteria** (what must be TRUE):
-  1. the first thing works
-**Plans**: 1 plan
-
-Plans:
-- [ ] 01-01: Build it
-"""
-_STATE = """\
-# Project State
-
-## Current Position
-
-Phase: 1 of 1 (One)
-Plan: 0 of 1 in current phase
-Status: Ready to plan
-Last activity: 2030-01-01
-
-Progress: [░░░░░░░░░░] 0%
-"""
-_PROJECT = "# Small\n\n## What This Is\n\nA small project for tests.\n\n## Core Value\n\nIt works.\n"
+_PHASE = PlannedPhase(
+    number="1", name="One", goal="The first thing works", criteria=("the first thing works",)
+)
 
 
 def _count(values: Sized) -> str:
@@ -151,8 +127,12 @@ class SmallWork:
                 text = f"# Phase 1: One - Context\n\n## Implementation Decisions\n\n- Database: {chosen}\n"
                 return _result("docs(01): capture phase context", f"{folder}/01-CONTEXT.md", text)
             case "plan":
-                text = _plan(number, self.writes)
-                return _result("docs(01): plan phase", f"{folder}/{number}-PLAN.md", text)
+                path = f"{folder}/{number}-PLAN.md"
+                holds = MustHaves(truths=(Truth(id=f"{number}:T1", text="the first thing works"),))
+                plan = a_plan(*self.writes, id=number, name="Build it", must_haves=holds, path=path)
+                file = FileWrite(path=path, text=render_plan(plan))
+                listed = ListPlans(phase="1", plans=((plan.id, plan.name),))
+                return StepResult(subject="docs(01): plan phase", files=(file,), changes=(listed,))
             case "execute":
                 return await self._execute(step, host)
             case "verify":
@@ -338,18 +318,6 @@ def _result(subject: str, path: str, text: str) -> StepResult:
     return StepResult(subject=subject, files=(FileWrite(path=path, text=text),))
 
 
-def _plan(number: str, writes: Mapping[str, str]) -> str:
-    listed = ", ".join(writes)
-    return (
-        f"---\nphase: 01-one\nplan: {number[-2:]}\ntype: execute\nwave: 1\ndepends_on: []\n"
-        f"files_modified: [{listed}]\nautonomous: true\n"
-        "must_haves:\n  truths: [the first thing works]\n---\n\n"
-        '<objective>Build it</objective>\n\n<tasks>\n<task type="auto">\n'
-        f"  <name>Build it</name>\n  <files>{listed}</files>\n  <action>Build it.</action>\n"
-        "  <done>It is built</done>\n</task>\n</tasks>\n"
-    )
-
-
 def _verify(step: StepRequest) -> StepResult:
     """Report the detectors' gaps; everything that they say nothing about holds."""
     assert step.phase is not None
@@ -367,7 +335,12 @@ def _verify(step: StepRequest) -> StepResult:
 
 def _make_project(root: Path, files: Mapping[str, str]) -> None:
     """Make a repository with a roadmap and *files*, committed."""
-    planning = {"PROJECT.md": _PROJECT, "ROADMAP.md": _ROADMAP, "STATE.md": _STATE}
+    date = "2030-01-01"
+    planning = {
+        "PROJECT.md": render_project("Small", "A project for tests.", "It works.", (), (), (), (), date),
+        "ROADMAP.md": render_roadmap("Small", "It is built in one phase.", (_PHASE,), date),
+        "STATE.md": render_state(core_value="It works.", phases=(_PHASE,), date=date),
+    }
     make_repository(root, {**{f".planning/{name}": text for name, text in planning.items()}, **files})
 
 

@@ -52,7 +52,6 @@ class Summary:
     """What one SUMMARY.md claims."""
 
     plan: Plan
-    text: str
     files: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
@@ -93,7 +92,6 @@ def read_summary(project: Path, plan: Plan) -> Summary | None:
     checks = _SELF_CHECK.findall(head.body)
     return Summary(
         plan=plan,
-        text=text,
         files=tuple(dict.fromkeys([*_listed_files(head), *_files_of_body(head.body)])),
         commits=tuple(dict.fromkeys(_task_commits(head.body))),
         requirements=head.texts("requirements-completed", "requirements_completed"),

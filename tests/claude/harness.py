@@ -91,7 +91,7 @@ class Harness:
             call = run_claude(self.task(**changes), host or FakeAgentHost(), env=environment)
             result = asyncio.run(limited(call))
         assert not api.errors
-        return result, api.requests
+        return result, tuple(api.requests)
 
 
 async def limited(call: Coroutine[Any, Any, AgentResult], seconds: float = 30) -> AgentResult:

@@ -173,7 +173,7 @@ def test_a_conversation_is_resumed_with_and_without_a_sandbox(
             del environment["CLAUDE_CONFIG_DIR"]
             conversation = attrs.evolve(harness.conversation, resume=resume)
             task = harness.task(conversation=conversation)
-            return asyncio.run(run_claude(task, host, env=environment)), api.requests
+            return asyncio.run(run_claude(task, host, env=environment)), tuple(api.requests)
 
     first, _ = run(hosts[0](), resume=False)
     second, requests = run(hosts[1](), resume=True)

@@ -86,7 +86,7 @@ def through_proxy(
 
     with MessagesApi(script) as api:
         asyncio.run(run(api.url))
-    return api.requests
+    return tuple(api.requests)
 
 
 def post(url: str, headers: Mapping[str, str], method: str = "POST") -> tuple[int, bytes]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsd_core import Session
-from gsd_plugins.sessions import Changes, ShieldedTasks
+from gsd_plugins.sessions.changes import Changes, ShieldedTasks
 from gsd_plugins.sessions.following import Harness
 from gsd_plugins.sessions.registry import Registry
 
@@ -91,7 +91,7 @@ def test_what_a_reader_that_is_cancelled_has_found_is_not_lost(tmp_path: Path) -
                         await asyncio.sleep(0)
                     reader.cancel()
                     await harness.refresh()
-                return [change.session.reason for change in harness.changes(0)[0]]
+                return [change.session.reason for change in harness.changes.after(0)[0]]
 
     assert asyncio.run(followed()) == ["", *(f"reason {number}" for number in range(50))]
 

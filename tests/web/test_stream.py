@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from gsd_core import Event, Session
-from gsd_plugins.sessions import Change
+from gsd_plugins.sessions.changes import Changes
 from gsd_plugins.web.feed import MAX_FRAME, Feed, event_json
 from gsd_plugins.web.stream import Connection
 from gsd_plugins.web.text import clean, printed_text
@@ -29,30 +29,21 @@ CLIPBOARD = b"before\x1b]52;c;cm0gLXJmIC8=\x07after\xe2\x80\xaetxt.exe\n"
 class Published:
     """A source of changes that a test publishes itself."""
 
-    number: int = 0
-    kept: list[Change] = attrs.field(factory=list[Change])
+    changes: Changes = attrs.field(factory=lambda: Changes(kept=5000))
 
     def sessions(self) -> Sequence[Session]:
         """Return no session."""
         return ()
-
-    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
-        """Return the changes after a number."""
-        return self.kept[after:], False
-
-    async def wait(self, after: int, seconds: float) -> int:
-        """Wait for ever: the test says when to look."""
-        await asyncio.Event().wait()
-        return after
 
     def publish(self, count: int) -> None:
         """Add *count* events."""
         about: dict[str, Any] = {"id": "s1", "project": Path("/p"), "command": ("run",), "state": "running"}
         session = Session(**about, created=NOW, updated=NOW)
         for _ in range(count):
-            self.number += 1
-            event = Event(seq=self.number, name="agent.activity", at=NOW, run="r", data={"text": "x"})
-            self.kept.append(Change(number=self.number, session=session, event=event))
+            event = Event(
+                seq=self.changes.number + 1, name="agent.activity", at=NOW, run="r", data={"text": "x"}
+            )
+            self.changes.publish([(session, event, 0)])
 
 
 def published(count: int) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import attrs
 
@@ -31,15 +31,12 @@ from .cli import (
     without_cloud_secrets,
 )
 from .config_folder import config_folder
-from .failures import WrongStart, is_wrong_start, process_error
+from .failures import WrongStart, process_error
 from .login import login_access
 from .messages import MessageReader
 from .permissions import ToolCallbacks
 from .process import CliProcess
 from .proxy import proxy_to
-
-if TYPE_CHECKING:
-    from claude_agent_sdk import ClaudeAgentOptions
 
 CONTINUE = (
     "Continue this conversation. "
@@ -158,8 +155,17 @@ class ClaudeCall:
         import claude_agent_sdk as sdk
 
         prompt = f"{CONTINUE}\n\n{self.task.prompt}" if resume else self.task.prompt
+        # Those that are not on the command line: the callbacks.
+        options = sdk.ClaudeAgentOptions(
+            can_use_tool=callbacks.can_use_tool,
+            # Without on_failure="block", a hook that raises lets the tool run.
+            hooks={"PreToolUse": [sdk.HookMatcher(hooks=[callbacks.before_tool], on_failure="block")]},
+            mcp_servers={MCP_SERVER: callbacks.mcp_server()} if self.task.functions else {},
+            # Our prompts quote files and answers: an @path or /command in them must stay text.
+            verbatim_prompts=not self.task.user_settings,
+        )
         # The SDK accepts any object with a transport's methods; deriving from its class would import it.
-        client = sdk.ClaudeSDKClient(self._options(callbacks), transport=cast("sdk.Transport", process))
+        client = sdk.ClaudeSDKClient(options, transport=cast("sdk.Transport", process))
         try:
             await client.connect(_prompt_stream(prompt))
             async for message in client.receive_messages():
@@ -170,24 +176,12 @@ class ClaudeCall:
             what = f"cannot start {str(self.cli)!r} in {str(self.task.tree)!r}: {error}"
             raise Permanent(what, hint=INSTALL_HINT) from error
         except sdk.ClaudeSDKError as error:
-            if not reader.started and is_wrong_start(str(error), resume=resume):
+            wrong_start = "No conversation found" if resume else "is already in use"
+            if not reader.started and wrong_start in str(error):
                 raise WrongStart(str(error)) from error
             raise process_error(error, started=reader.started) from error
         finally:
             await client.disconnect()
-
-    def _options(self, callbacks: ToolCallbacks) -> ClaudeAgentOptions:
-        """Return the options that are not on the command line: the callbacks."""
-        from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
-
-        return ClaudeAgentOptions(
-            can_use_tool=callbacks.can_use_tool,
-            # Without on_failure="block", a hook that raises lets the tool run.
-            hooks={"PreToolUse": [HookMatcher(hooks=[callbacks.before_tool], on_failure="block")]},
-            mcp_servers={MCP_SERVER: callbacks.mcp_server()} if self.task.functions else {},
-            # Our prompts quote files and answers: an @path or /command in them must stay text.
-            verbatim_prompts=not self.task.user_settings,
-        )
 
 
 async def _prompt_stream(prompt: str) -> AsyncIterator[dict[str, Any]]:

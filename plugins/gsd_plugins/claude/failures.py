@@ -46,11 +46,6 @@ class WrongStart(Exception):
     """The conversation to start already exists, or the one to resume does not."""
 
 
-def is_wrong_start(text: str, *, resume: bool) -> bool:
-    """Whether the CLI's error *text* means that the conversation must be opened the other way."""
-    return ("No conversation found" if resume else "is already in use") in text
-
-
 def api_error(status: int | None, text: str, until: datetime | None = None) -> StepError:
     """Return the error for an HTTP *status* of the API; ``None`` is a failed connection.
 

@@ -140,7 +140,12 @@ class CliProcess:
                 if self.is_ready():
                     self._signal(number)
                     await self._wait(seconds)
-            await self._drain_pipes()
+            # asyncio closes the pipes only once they are read to their ends.
+            if self._process and self._process.stdout and self._stderr_task:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(1):
+                        await self._process.stdout.read()
+                        await self._stderr_task
         finally:
             self.kill()
             if self._stderr_task:
@@ -151,14 +156,6 @@ class CliProcess:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._process.wait()
-
-    async def _drain_pipes(self) -> None:
-        """Read the pipes to their ends: asyncio closes them only then."""
-        if self._process and self._process.stdout and self._stderr_task:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(1):
-                    await self._process.stdout.read()
-                    await self._stderr_task
 
     def kill(self) -> None:
         """Send SIGKILL to the process and its group if the process is still running."""

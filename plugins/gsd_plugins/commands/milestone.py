@@ -257,22 +257,14 @@ def _still_open(step: StepRequest, _: Planning) -> str:
     path = f"{ARCHIVE}/{version}-ROADMAP.md"
     if not (step.project / path).is_file():
         return f"there is no {path}"
-    if left := _unshipped(step.project, version):
-        return f"ROADMAP.md still has phase {', '.join(left)} of {version} in progress"
-    return ""
-
-
-def _unshipped(project: Path, version: str) -> list[str]:
-    """Return the phases with a folder that ROADMAP.md does not list as shipped.
-
-    Once the archive exists, GSD's readers take the milestone as shipped, whatever ROADMAP.md says; its next
-    milestone would then begin among the old phases.
-    """
+    # Once the archive exists, GSD's readers take the milestone as shipped, whatever ROADMAP.md says; its next
+    # milestone would then begin among the old phases.
+    project = step.project
     folders = (*every_folder(project), *every_folder(project, f"{ARCHIVE}/{version}-phases"))
     own = {folder.number for folder in folders}
     mentions = parse_roadmap(read_text(project, ".planning/ROADMAP.md")).mentions()
-    found = {one.number for one in mentions if not one.shipped and one.number in own}
-    return sorted(found, key=phase_order)
+    left = sorted({one.number for one in mentions if not one.shipped and one.number in own}, key=phase_order)
+    return f"ROADMAP.md still has phase {', '.join(left)} of {version} in progress" if left else ""
 
 
 def _version(step: StepRequest) -> str:

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias, cast
 import attrs
 
 from gsd_core import GsdError, NotFound, Session, UserError, redact, refuse_agents, safe_text
-from gsd_plugins.sessions import Change, CommandRefused, Source, refusal, run_gsd
+from gsd_plugins.sessions import Change, CommandRefused, Source, refusal, run_gsd, whole
 
 from .catalog import KEYS, OUTPUT_BYTES
-from .screen import shown, whole
+from .screen import shown
 from .starting import command_of
 
 Result: TypeAlias = dict[str, Any]
@@ -59,7 +59,7 @@ class Calls:
                 refuse_agents("start a session")
                 arguments, project = command_of(given, self.harness.sessions())
                 started = await self.harness.start(arguments, project)
-                found = {"session": _row(started), "change": self.harness.number}
+                found = {"session": _row(started), "change": self.harness.changes.number}
             case "gsd_list_sessions":
                 found = self._list(ended=given.get("ended", False))
             case "gsd_end_session":
@@ -68,12 +68,12 @@ class Calls:
                 await self._refuse(given["session"], "pause a session")
                 asked = await self.harness.pause(given["session"], by=self._by)
                 row = _row(self.harness.session(given["session"]))
-                found = {"session": row, "asked": asked, "change": self.harness.number}
+                found = {"session": row, "asked": asked, "change": self.harness.changes.number}
             case "gsd_remove_session":
                 session = self.harness.session(given["session"]).id
                 await self._refuse(session, "remove a session")
                 await self.harness.remove(session)
-                found = {"removed": session, "change": self.harness.number}
+                found = {"removed": session, "change": self.harness.changes.number}
             case "gsd_get_output":
                 # Its text may be longer, and is made safe where it is made.
                 return await self._output(given)
@@ -107,7 +107,7 @@ class Calls:
         return {
             "sessions": [_row(one) for one in found[:MAX_SESSIONS]],
             "omitted": len(found[MAX_SESSIONS:]),
-            "change": self.harness.number,
+            "change": self.harness.changes.number,
         }
 
     async def _end(self, session: str) -> Result:
@@ -115,9 +115,9 @@ class Calls:
         found = await self.harness.stop(session)
         latest = time.monotonic() + STOP_SECONDS
         while not found.has_ended and (left := latest - time.monotonic()) > 0:
-            await self.harness.wait(self.harness.number, left)
+            await self.harness.changes.wait(self.harness.changes.number, left)
             found = self.harness.session(found.id)
-        return {"session": _row(found), "stopped": found.has_ended, "change": self.harness.number}
+        return {"session": _row(found), "stopped": found.has_ended, "change": self.harness.changes.number}
 
     async def _output(self, given: Mapping[str, Any]) -> Result:
         found = self.harness.session(given["session"])
@@ -125,7 +125,7 @@ class Calls:
         chunk = await self.harness.output(found.id, given.get("since", -OUTPUT_BYTES), limit)
         # What comes next may complete it; after the end of a session nothing comes.
         is_full = len(chunk.data) >= limit
-        data = chunk.data if found.has_ended and not is_full else whole(chunk.data)
+        data = chunk.data if found.has_ended and not is_full else whole(chunk.data) or chunk.data
         text = redact(data.decode("utf-8", "replace")) if raw else shown(data)
         return {
             "text": text,
@@ -152,12 +152,12 @@ class Calls:
         if not data:
             raise UserError("nothing to send", hint="give text, key, or both")
         await self.harness.send(session, data)
-        return {"sent": len(data), "change": self.harness.number}
+        return {"sent": len(data), "change": self.harness.changes.number}
 
     # Their projects
 
     async def _state(self, session: str) -> Result:
-        number = self.harness.number
+        number = self.harness.changes.number
         status = await self.harness.status(session)
         phases = status["phases"][:MAX_PHASES]
         return {
@@ -174,7 +174,7 @@ class Calls:
         }
 
     async def _questions(self, session: str) -> Result:
-        number = self.harness.number
+        number = self.harness.changes.number
         status = await self.harness.status(session)
         kept = "id kind step header text reason options multiple free_text human_only answer_given"
         shown = [{**_part(one, kept), "is_manual_check": _is_check(one)} for one in status["questions"]]
@@ -189,7 +189,7 @@ class Calls:
             "answer": answer.words,
             # Otherwise the run takes it when it looks next, or when it is resumed.
             "taken": chosen not in left,
-            "change": self.harness.number,
+            "change": self.harness.changes.number,
         }
 
     async def _judge(self, given: Mapping[str, Any]) -> Result:
@@ -247,14 +247,14 @@ class Calls:
         wanted = {self.harness.session(one).id for one in ([names] if isinstance(names, str) else names)}
         seconds, with_output = float(given.get("seconds", 60)), given.get("output", False)
         only_checkpoints = given.get("until") == "checkpoint"
-        after, now = given.get("after"), self.harness.number
+        after, now = given.get("after"), self.harness.changes.number
         if after is None and (due := [one for name in sorted(wanted) if (one := await self._due(name))]):
             return {"changes": due, "omitted": 0, "lost": False, "timed_out": False, "change": now}
         number = now if after is None else after
         began, reported = time.monotonic(), -PROGRESS_SECONDS
         while True:
-            last = self.harness.number
-            changes, lost = self.harness.changes(number)
+            last = self.harness.changes.number
+            changes, lost = self.harness.changes.after(number)
             found = [
                 change
                 for change in changes
@@ -274,7 +274,7 @@ class Calls:
             if passed - reported >= PROGRESS_SECONDS:
                 reported = passed
                 await progress(passed, seconds, await self._what_happens(wanted))
-            await self.harness.wait(last, min(PROGRESS_SECONDS, seconds - passed))
+            await self.harness.changes.wait(last, min(PROGRESS_SECONDS, seconds - passed))
             number = last
 
     async def _what_happens(self, wanted: Collection[str]) -> str:
@@ -293,7 +293,7 @@ class Calls:
 
     async def _due(self, session: str) -> Result | None:
         """Return the state as a change if nothing will happen before the client acts."""
-        number = self.harness.number
+        number = self.harness.changes.number
         found = self.harness.session(session)
         if not found.has_ended:
             status = await self.harness.status(session)

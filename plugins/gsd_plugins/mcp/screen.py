@@ -6,7 +6,6 @@ would remain, and an agent that reads the output would pay for all of them.
 
 from __future__ import annotations
 
-import codecs
 import re
 
 from gsd_core import safe_text
@@ -25,16 +24,6 @@ _PART = re.compile(
     """,
     re.VERBOSE,
 )
-_INCOMPLETE = re.compile(rb"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}|[\]PX^_][^\x07\x1b]{0,4000})?\Z")
-
-
-def whole(data: bytes) -> bytes:
-    """Return *data* without an incomplete character or escape sequence at its end; never nothing at all."""
-    found = _INCOMPLETE.search(data)
-    end = found.start() if found else len(data)
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    decoder.decode(data[:end])
-    return data[: end - len(decoder.getstate()[0])] or data
 
 
 def shown(data: bytes) -> str:

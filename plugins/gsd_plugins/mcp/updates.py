@@ -38,7 +38,7 @@ class Updates:
     async def following(self, _: Server[Any]) -> AsyncGenerator[None]:
         """Follow the documents as long as the server runs."""
         # What is known is read before the first client can ask for changes: a later one is never missed.
-        number, known = self.source.number, await asyncio.to_thread(self._stamps)
+        number, known = self.source.changes.number, await asyncio.to_thread(self._stamps)
         task = asyncio.create_task(self._follow(number, known), name="resources")
         try:
             yield
@@ -46,13 +46,20 @@ class Updates:
             await end_task(task)
 
     async def _follow(self, number: int, known: Stamps) -> None:
+        from mcp.server.subscriptions import ResourceUpdated
+
         while True:
-            await self.source.wait(number, WAIT_SECONDS)
-            if number == self.source.number:
+            await self.source.changes.wait(number, WAIT_SECONDS)
+            if number == self.source.changes.number:
                 continue
-            number, now = self.source.number, await asyncio.to_thread(self._stamps)
+            number, now = self.source.changes.number, await asyncio.to_thread(self._stamps)
             for uri in [uri for uri, stamp in now.items() if known.get(uri) != stamp]:
-                await self._publish(uri)
+                await self.bus.publish(ResourceUpdated(uri=uri))
+                for session in [*self.sessions.get(uri, ())]:
+                    try:
+                        await session.send_resource_updated(uri)
+                    except Exception:  # the client is gone, which each transport says in another way
+                        self.sessions[uri].discard(session)
             known = now
 
     def _stamps(self) -> Stamps:
@@ -64,13 +71,3 @@ class Updates:
                     about = (session.project / ".planning" / file).stat()
                     found[f"{self.scheme}{session.id}/{name}"] = (about.st_mtime_ns, about.st_size)
         return found
-
-    async def _publish(self, uri: str) -> None:
-        from mcp.server.subscriptions import ResourceUpdated
-
-        await self.bus.publish(ResourceUpdated(uri=uri))
-        for session in [*self.sessions.get(uri, ())]:
-            try:
-                await session.send_resource_updated(uri)
-            except Exception:  # the client is gone, which each transport says in another way
-                self.sessions[uri].discard(session)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gsd_core import (
     FileWrite,
     MapRequirement,
-    PhaseView,
     StepHost,
     StepRequest,
     StepResult,
@@ -34,6 +31,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     done = {phase.number, *step.complete}
     left = [one for one in step.planning.phases if one.number not in done]
     following = min(left, key=lambda one: phase_order(one.number), default=None)
+    files: list[FileWrite] = []
+    if phase.directory and phase.verdict and phase.verdict.status == "passed":
+        # The list of deferred items, without the tasks that gap rounds made up for. Somebody else's file that
+        # cannot be read stays as it is.
+        path = f"{phase.directory}/{NAME}"
+        text = text_if_readable(step.project, path)
+        if with_done(text) != text:
+            files.append(FileWrite(path=path, text=with_done(text)))
     number = f"Phase {phase.number}"
     if following is None:
         here = position(step, status="All phases complete", activity=f"{number} complete")
@@ -45,7 +50,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             at=following,
         )
     return StepResult(
-        files=tuple(_closed_items(step, phase)),
+        files=tuple(files),
         subject=f"docs(phase-{padded(phase.number)}): complete phase execution",
         changes=(
             *requirements,
@@ -54,14 +59,3 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
             TickPhase(phase=phase.number, date=date_of(step)),
         ),
     )
-
-
-def _closed_items(step: StepRequest, phase: PhaseView) -> Iterator[FileWrite]:
-    """Yield the phase's list of deferred items without the tasks that gap rounds made up for, if any."""
-    path = f"{phase.directory}/{NAME}"
-    if not phase.directory or not phase.verdict or phase.verdict.status != "passed":
-        return
-    # Somebody else's file that cannot be read stays as it is.
-    text = text_if_readable(step.project, path)
-    if with_done(text) != text:
-        yield FileWrite(path=path, text=with_done(text))

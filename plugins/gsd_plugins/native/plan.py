@@ -199,21 +199,17 @@ def plans_from(
 
     A plan also lists the requirements that its truths serve. *gaps* are those that a gap closure closes.
     """
-    ids = _next_ids(phase, len(answers))
+    # First the ids in the roadmap that have no file yet, then new ones.
+    taken = {*phase.listed, *(plan.id for plan in phase.plans)}
+    suffixes = (plan_id.rpartition("-")[2] for plan_id in taken)
+    last = max((int(digits) for digits in suffixes if digits.isdecimal()), default=0)
+    new = (f"{padded(phase.number)}-{number:02d}" for number in count(last + 1))
+    ids = (*unwritten_plan_ids(phase), *islice(new, len(answers)))[: len(answers)]
     plans = [_plan(answer, index, ids, phase) for index, answer in enumerate(answers)]
     placed = waves({plan.id: plan.depends_on for plan in plans})
     # Plans in a dependency cycle have no wave; the checks reject them.
     plans = [attrs.evolve(plan, wave=placed.get(plan.id, 1)) for plan in plans]
     return tuple(_gap_closure(plan, phase, gaps) if gap_closure else plan for plan in plans)
-
-
-def _next_ids(phase: PhaseView, wanted: int) -> tuple[str, ...]:
-    """Return the ids for new plans: first those in the roadmap that have no file yet, then new ones."""
-    taken = {*phase.listed, *(plan.id for plan in phase.plans)}
-    suffixes = (plan_id.rpartition("-")[2] for plan_id in taken)
-    last = max((int(digits) for digits in suffixes if digits.isdecimal()), default=0)
-    new = (f"{padded(phase.number)}-{number:02d}" for number in count(last + 1))
-    return (*unwritten_plan_ids(phase), *islice(new, wanted))[:wanted]
 
 
 def _gap_closure(plan: Plan, phase: PhaseView, gaps: Sequence[Gap]) -> Plan:

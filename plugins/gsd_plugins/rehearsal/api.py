@@ -140,32 +140,23 @@ class MessagesApi(loopback.Server):
     """A server on 127.0.0.1, at the address *url* for ``ANTHROPIC_BASE_URL``; runs until the context ends.
 
     *script* is called in the thread of each request, several at a time; it may block.
-    If it raises, the client gets a 400 with the error, and *errors* has the exception.
+    If it raises, the client gets a 400 with the error, and *errors* has the exception. *requests* are all
+    requests for a message so far, in order.
     """
 
     def __init__(self, script: Script) -> None:
         super().__init__(_Handler)
         self._script = script
-        self._requests: list[ApiRequest] = []
-        self._errors: list[Exception] = []
-
-    @property
-    def requests(self) -> tuple[ApiRequest, ...]:
-        """All requests for a message so far, in order."""
-        return tuple(self._requests)
-
-    @property
-    def errors(self) -> tuple[Exception, ...]:
-        """The exceptions that *script* raised."""
-        return tuple(self._errors)
+        self.requests: list[ApiRequest] = []
+        self.errors: list[Exception] = []
 
     def answer(self, request: ApiRequest) -> Reply:
         """Record *request* and return the script's reply."""
-        self._requests.append(request)
+        self.requests.append(request)
         try:
             return self._script(request)
         except Exception as error:
-            self._errors.append(error)
+            self.errors.append(error)
             return Failure(400, "invalid_request_error", f"the script failed: {error!r}")
 
     def __enter__(self) -> MessagesApi:

@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from .replies import Replies
 
 
-def scenario_of(run: RunInfo) -> Scenario:
-    """Return the scenario for a run's idea and seed."""
-    return Scenario(run.idea, run.seed or 0)
-
-
 @attrs.define(eq=False)
 class FakeAgent:
     """An agent plugin that plays *scenario*, or else for each run what *choose* returns, by *rules*.
@@ -50,7 +45,7 @@ class FakeAgent:
     """
 
     scenario: Scenario | None = None
-    choose: Callable[[RunInfo], Scenario] = scenario_of
+    choose: Callable[[RunInfo], Scenario] = lambda run: Scenario(run.idea, run.seed or 0)
     rules: ActiveRules = attrs.field(factory=ActiveRules)
     _runs: dict[str, Scenario] = attrs.field(factory=dict[str, Scenario], init=False)
     _models: dict[str, Replies] = attrs.field(factory=dict[str, "Replies"], init=False)

@@ -215,7 +215,14 @@ class Replies:
         if (limit := self.rules.take(UsageLimit, moment)) is not None:
             # Rounded up: the API has whole seconds, and a limit must not end before the scenario says so.
             ends = datetime.now(UTC) + limit.resets_in + timedelta(seconds=0.999)
-            return _usage_limit(int(ends.timestamp()))
+            headers = {
+                "anthropic-ratelimit-unified-status": "rejected",
+                RESETS_AT: str(int(ends.timestamp())),
+                "anthropic-ratelimit-unified-representative-claim": "five_hour",
+                "x-should-retry": "false",
+            }
+            message = "This request would exceed your account's rate limit."
+            return Failure(429, "rate_limit_error", message, headers)
         if (error := self.rules.take(ApiError, moment)) is not None:
             wait = error.retry_after
             headers = {} if wait is None else {"retry-after": f"{wait.total_seconds():.0f}"}
@@ -444,17 +451,6 @@ def _ask_user(question: Question) -> ToolUseBlock:
 
 def _use(name: str, /, **arguments: Any) -> ToolUseBlock:
     return ToolUseBlock(name, arguments)
-
-
-def _usage_limit(resets_at: int) -> Failure:
-    """Return the refusal of a request because of a usage limit, which ends at *resets_at* (Unix seconds)."""
-    headers = {
-        "anthropic-ratelimit-unified-status": "rejected",
-        RESETS_AT: str(resets_at),
-        "anthropic-ratelimit-unified-representative-claim": "five_hour",
-        "x-should-retry": "false",
-    }
-    return Failure(429, "rate_limit_error", "This request would exceed your account's rate limit.", headers)
 
 
 def _tokens_of(cost: Cost | None, model: str) -> Mapping[str, int]:

@@ -48,30 +48,12 @@ class RehearsalServer:
             yield cls(run, scenario, rules or ActiveRules(), stack)
 
     async def environment(self, task: AgentTask) -> Mapping[str, str]:
-        """Return the variables that make Claude Code send the requests of *task* to the API only.
-
-        The first call starts the server.
-        """
+        """Return the environment for Claude Code to do *task*; the first call starts the server."""
         async with self._lock:
             if not self._url:
                 await self._start()
         call = await asyncio.to_thread(self.rules.begin_call, task.step)
-        # By these headers, Replies knows the task of a request; *call* counts the agent's calls in the step.
-        values = {"step": task.step, "role": task.role, "tree": os.fspath(task.tree), "call": str(call)}
-        headers = [f"x-gsd-{name}: {quote(value)}" for name, value in values.items()]
-        environment = {
-            **{name: "" for name in os.environ if name.startswith(_USER_VARIABLES)},
-            "ANTHROPIC_BASE_URL": self._url,
-            "ANTHROPIC_API_KEY": "rehearsal",
-            "ANTHROPIC_CUSTOM_HEADERS": "\n".join(headers),
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CONFIG_DIR": str(self._home / "claude"),
-            "DISABLE_AUTOUPDATER": "1",
-            "HOME": str(self._home),
-            "IS_SANDBOX": "1",
-            "NO_PROXY": "127.0.0.1",
-            "no_proxy": "127.0.0.1",
-        }
+        environment = claude_environment(task, self._url, self._home, call)
         if self.rules.of(UsageLimit):
             # Only an account that is logged in has a usage limit with a time; a key has a rate limit.
             environment |= {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-rehearsal"}
@@ -88,6 +70,30 @@ class RehearsalServer:
             self._home = Path(self._exit_stack.enter_context(folder))
         (self._home / "claude").mkdir(parents=True, exist_ok=True)
         self._url = self._exit_stack.enter_context(MessagesApi(Replies(self.scenario, self.rules))).url
+
+
+def claude_environment(task: AgentTask, url: str, home: Path, call: int = 1) -> dict[str, str]:
+    """Return the variables that make Claude Code send the requests of *task* to the API at *url* only.
+
+    *call* is the number of the agent's call in the step.
+
+    :class:`~gsd_plugins.rehearsal.replies.Replies` identifies the task of a request by its headers.
+    """
+    values = {"step": task.step, "role": task.role, "tree": os.fspath(task.tree), "call": str(call)}
+    headers = [f"x-gsd-{name}: {quote(value)}" for name, value in values.items()]
+    return {
+        **{name: "" for name in os.environ if name.startswith(_USER_VARIABLES)},
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "rehearsal",
+        "ANTHROPIC_CUSTOM_HEADERS": "\n".join(headers),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CONFIG_DIR": str(home / "claude"),
+        "DISABLE_AUTOUPDATER": "1",
+        "HOME": str(home),
+        "IS_SANDBOX": "1",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
 
 
 def rehearsal_folder(run: RunInfo) -> Path | None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import attrs
 
-from gsd_core import Cap, Event, Session, SessionHost, SessionRequest, Spend, implements, setting, settings_of
+from gsd_core import Cap, Event, SessionHost, Spend, implements, setting, settings_of
 from gsd_core.hookspecs import (
     gsd_check_budget,
     gsd_cli_commands,
@@ -22,13 +22,12 @@ from gsd_core.hookspecs import (
 )
 
 from .changes import Change as Change
-from .changes import Changes as Changes
-from .changes import ShieldedTasks as ShieldedTasks
 from .changes import cancel_tasks as cancel_tasks
 from .changes import end_task as end_task
 from .changes import note_questions as note_questions
 from .changes import until_one_ends as until_one_ends
 from .output import Chunk as Chunk
+from .output import whole as whole
 from .source import Polled as Polled
 from .source import Source as Source
 from .starting import CommandRefused as CommandRefused
@@ -82,34 +81,11 @@ def commands() -> Iterable[click.Command]:
     yield from (cli.ps, cli.attach, cli.logs, cli.rm)
 
 
-@attrs.frozen
-class LocalHost:
-    """Sessions as processes of this user on this machine."""
-
-    settings: SessionsSettings
-
-    def start(self, request: SessionRequest) -> Session:
-        """Start a session, or queue it if no slot is free."""
-        from .host import start_session
-
-        return start_session(request, self.settings)
-
-    def stop(self, session: str) -> Session:
-        """Ask a session to stop."""
-        from .host import stop_session
-
-        return stop_session(session)
-
-    def list(self) -> Sequence[Session]:
-        """Return all sessions, oldest first."""
-        from .host import list_sessions
-
-        return list_sessions()
-
-
 @implements(gsd_session_host)
 async def local_host() -> SessionHost | None:
     """Run sessions on this machine."""
+    from .host import LocalHost
+
     return LocalHost(settings_of(SessionsSettings))
 
 

@@ -164,7 +164,7 @@ class Harness(Polled):
     # Following
 
     async def _look(self) -> None:
-        self._changes.publish(await asyncio.to_thread(self._poll))
+        self.changes.publish(await asyncio.to_thread(self._poll))
 
     def _poll(self) -> list[tuple[Session, Event | None, int]]:
         """Return what has changed since the last poll, in the order in which it is published."""

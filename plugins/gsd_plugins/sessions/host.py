@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,6 +39,25 @@ from .registry import ACTIVE, ENDED, Registry, RegistryError, is_process, output
 START_SECONDS = 15.0
 POLL_SECONDS = 0.02
 RUNNER_LOG = "runner.log"
+
+
+@attrs.frozen
+class LocalHost:
+    """Sessions as processes of this user on this machine."""
+
+    settings: SessionsSettings
+
+    def start(self, request: SessionRequest) -> Session:
+        """Start a session, or queue it if no slot is free."""
+        return start_session(request, self.settings)
+
+    def stop(self, session: str) -> Session:
+        """Ask a session to stop."""
+        return stop_session(session)
+
+    def list(self) -> Sequence[Session]:
+        """Return all sessions, oldest first."""
+        return list_sessions()
 
 
 def start_session(request: SessionRequest, settings: SessionsSettings) -> Session:

@@ -8,7 +8,9 @@ Each file is named by the cursor of its first byte. One process writes, any numb
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +26,8 @@ TIMES = "times"
 """Lines with a time and the cursor then: seconds since 1970, and bytes."""
 STAMP_SECONDS = 5.0
 """How exact these times are."""
+_INCOMPLETE = re.compile(rb"\x1b(?:\[[0-?]{0,40}[ -/]{0,10}|[\]PX^_][^\x07\x1b]{0,4000}\x1b?|[ -/]{0,10})?\Z")
+"""An escape sequence at the end of some output that may continue in the next piece."""
 
 
 @attrs.frozen(kw_only=True)
@@ -99,6 +103,15 @@ def read_output(folder: Path, cursor: int, limit: int) -> Chunk:
     begin = min(max(wanted, first), end)
     data = b"".join(_read(folder, segments, begin, limit))
     return Chunk(data=data, start=begin, end=begin + len(data), dropped=wanted < first)
+
+
+def whole(data: bytes) -> bytes:
+    """Return *data* without an incomplete character or escape sequence at its end: its rest would be text."""
+    found = _INCOMPLETE.search(data)
+    end = found.start() if found else len(data)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data[:end])
+    return data[: end - len(decoder.getstate()[0])]
 
 
 def end_of(folder: Path) -> int:

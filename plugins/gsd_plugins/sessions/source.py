@@ -12,7 +12,7 @@ import attrs
 
 from gsd_core import Answer, GsdError, Session
 
-from .changes import Change, Changes, ShieldedTasks, end_task
+from .changes import Changes, ShieldedTasks, end_task
 from .output import Chunk
 
 POLL_SECONDS = 0.08
@@ -26,13 +26,11 @@ class Source(Protocol):
     :class:`gsd_plugins.sessions.following.Harness`."""
 
     @property
-    def number(self) -> int: ...
+    def changes(self) -> Changes: ...
     def sessions(self) -> Sequence[Session]: ...
     def session(self, session: str) -> Session: ...
-    def changes(self, after: int) -> tuple[Sequence[Change], bool]: ...
     async def status(self, session: str) -> dict[str, Any]: ...
     async def output(self, session: str, cursor: int = 0, limit: int = 1 << 20) -> Chunk: ...
-    async def wait(self, after: int, seconds: float) -> int: ...
     async def refresh(self) -> None: ...
     async def start(self, arguments: Sequence[str], project: Path) -> Session: ...
     async def stop(self, session: str) -> Session: ...
@@ -51,7 +49,7 @@ class Polled:
     """
 
     poll_seconds: float = POLL_SECONDS
-    _changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
+    changes: Changes = attrs.field(factory=lambda: Changes(kept=KEPT_CHANGES), init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lock: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _reads: ShieldedTasks = attrs.field(factory=ShieldedTasks, init=False)
@@ -66,22 +64,6 @@ class Polled:
             await end_task(self._task)
         # Threads may still read the registry and the journals.
         await self._reads.wait()
-
-    @property
-    def number(self) -> int:
-        """The number of the last change; 0 before the first."""
-        return self._changes.number
-
-    def changes(self, after: int) -> tuple[Sequence[Change], bool]:
-        """Return the changes after number *after*, and whether some before them are not kept any more.
-
-        A number from the future is one of another process: everything kept is returned, as incomplete.
-        """
-        return self._changes.after(after)
-
-    async def wait(self, after: int, seconds: float) -> int:
-        """Wait at most *seconds* for a change after number *after*, and return the last number."""
-        return await self._changes.wait(after, seconds)
 
     async def refresh(self) -> None:
         """Read what has changed now, without waiting for the next poll."""

@@ -94,7 +94,13 @@ class SessionTerminal:
                 self._selector.register(self._master, selectors.EVENT_READ, ("terminal", None))
                 self._serve(output)
             finally:
-                self._close()
+                for key in list(self._selector.get_map().values()):
+                    if isinstance(key.data[1], Orders):
+                        key.data[1].connection.close()
+                self._selector.close()
+                if self._master >= 0:
+                    os.close(self._master)
+                    self._master = -1
                 output.close()
         assert self._status is not None
         return self._status
@@ -122,15 +128,6 @@ class SessionTerminal:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._pid, self._master = pid, master
         os.set_blocking(master, False)
-
-    def _close(self) -> None:
-        for key in list(self._selector.get_map().values()):
-            if isinstance(key.data[1], Orders):
-                key.data[1].connection.close()
-        self._selector.close()
-        if self._master >= 0:
-            os.close(self._master)
-            self._master = -1
 
     def _serve(self, output: OutputWriter) -> None:
         """Pass bytes in both directions until the command has ended and its output is stored."""

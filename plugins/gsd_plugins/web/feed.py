@@ -47,16 +47,19 @@ class Piece:
 
 @attrs.define(kw_only=True)
 class Feed:
-    """Follows *source* while :meth:`run` runs."""
+    """Follows *source* while :meth:`run` runs.
+
+    *number* is that of the last change that readers can get, *removed* are the sessions that were removed.
+    """
 
     source: Source
     kept: int = KEPT
     max_lag: int = MAX_LAG
     _entries: list[Entry] = attrs.field(factory=list[Entry], init=False)
     _first: int = attrs.field(default=1, init=False)
-    _number: int = attrs.field(default=0, init=False)
+    number: int = attrs.field(default=0, init=False)
     _sessions: frozenset[str] = attrs.field(default=frozenset(), init=False)
-    _removed: list[tuple[int, str]] = attrs.field(factory=list[tuple[int, str]], init=False)
+    removed: list[str] = attrs.field(factory=list[str], init=False)
     _outputs: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _frames: OrderedDict[tuple[int, int], str] = attrs.field(
@@ -67,20 +70,6 @@ class Feed:
         """Return how many changes are kept."""
         return len(self._entries)
 
-    @property
-    def number(self) -> int:
-        """The number of the last change that readers can get."""
-        return self._number
-
-    @property
-    def removals(self) -> int:
-        """How many sessions were removed so far."""
-        return len(self._removed)
-
-    def removed_after(self, count: int) -> Sequence[str]:
-        """Return the sessions that were removed after the first *count* of them."""
-        return [session for _, session in self._removed[count:]]
-
     def output_of(self, session: str) -> int:
         """Return a number that grows with what *session* prints, and with its end."""
         return self._outputs.get(session, 0)
@@ -89,12 +78,12 @@ class Feed:
         """Follow the source until cancelled."""
         self.take()
         while True:
-            await self.source.wait(self._number, WAIT_SECONDS)
+            await self.source.changes.wait(self.number, WAIT_SECONDS)
             self.take()
 
     def take(self) -> None:
         """Take what the source has published since the last call."""
-        found, lost = self.source.changes(self._number)
+        found, lost = self.source.changes.after(self.number)
         if lost and found:
             # More happened at once than the source keeps: readers cannot get what is before these.
             self._entries.clear()
@@ -105,13 +94,13 @@ class Feed:
             # A session that has ended counts as one byte more, so that its readers look once again.
             self._outputs[change.session.id] = change.output + change.session.has_ended
         if found:
-            self._number = found[-1].number
+            self.number = found[-1].number
         if (over := len(self._entries) - self.kept) > 0:
             del self._entries[:over]
             self._first += over
         now = frozenset(session.id for session in self.source.sessions())
         gone = sorted(self._sessions - now)
-        self._removed += [(self._number, session) for session in gone]
+        self.removed += gone
         self._sessions = now
         if found or gone:
             wake, self._wake = self._wake, asyncio.Event()
@@ -121,21 +110,21 @@ class Feed:
         """Wait at most *seconds* for a change after *after*, or a removal after the first *removals*."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._number <= after and self.removals <= removals:
+                while self.number <= after and len(self.removed) <= removals:
                     await self._wake.wait()
 
     def after(self, number: int, limit: int = MAX_FRAME) -> Piece:
         """Return at most *limit* changes after *number*; none, but *lost*, if that is too long ago."""
-        too_old = number + 1 < self._first or self._number - number > self.max_lag
-        if number > self._number or too_old:
-            return Piece(entries=(), number=self._number, lost=True)
+        too_old = number + 1 < self._first or self.number - number > self.max_lag
+        if number > self.number or too_old:
+            return Piece(entries=(), number=self.number, lost=True)
         begin = number + 1 - self._first
         entries = self._entries[begin : begin + limit]
         return Piece(entries=entries, number=entries[-1].number if entries else number)
 
     def everything_from(self) -> int:
         """Return the position before the oldest change that a reader can get."""
-        return max(self._first - 1, self._number - self.max_lag)
+        return max(self._first - 1, self.number - self.max_lag)
 
     def frame(self, piece: Piece, sessions: frozenset[str] | None) -> str:
         """Return a piece as one message; ``None`` stands for all *sessions*. Empty if none is theirs.

@@ -140,4 +140,4 @@ class SingleRun(Polled):
                 self._publish(None)
 
     def _publish(self, event: Event | None) -> None:
-        self._changes.publish([(self._session, event, 0)])
+        self.changes.publish([(self._session, event, 0)])

@@ -59,7 +59,7 @@ async def _lines(site: Site, session: str, position: int, *, is_other: bool) -> 
                 yield "".join(texts)
             await asyncio.sleep(0)
         else:
-            await until_one_ends(site.stopping.wait(), feed.wait(position, feed.removals, BEAT_SECONDS))
+            await until_one_ends(site.stopping.wait(), feed.wait(position, len(feed.removed), BEAT_SECONDS))
             if not site.stopping.is_set() and feed.number <= position:
                 yield ": still here\n\n"
 

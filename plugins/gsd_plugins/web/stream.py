@@ -72,7 +72,7 @@ class Connection:
         await self.receive()
         await self.send({"type": "websocket.accept", "subprotocol": PROTOCOL, "headers": []})
         feed = self.site.feed
-        self._position, self._removals = feed.number, feed.removals
+        self._position, self._removals = feed.number, len(feed.removed)
         hello = {"epoch": self.site.epoch, "number": feed.number, "scope": self.scope}
         await self._say({"hello": {**hello, "version": self.site.version}})
         try:
@@ -217,7 +217,7 @@ class Connection:
     async def _publish_piece(self) -> None:
         """Send what has changed since the last piece; wait if nothing has."""
         feed = self.site.feed
-        if gone := feed.removed_after(self._removals):
+        if gone := feed.removed[self._removals :]:
             shown = [one for one in gone if EVERYTHING in self._sessions or one in self._sessions]
             if shown:
                 await self._say({"removed": {"sessions": shown}})

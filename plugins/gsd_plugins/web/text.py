@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from gsd_core import safe_text
+from gsd_plugins.sessions import whole
 
-UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]P_^X][^\x07\x1b]*\x1b?|[ -/]*)?$")
-"""A sequence at the end of a text that may continue in the next piece."""
-MAX_UNFINISHED = 4096
 STYLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
@@ -41,13 +38,8 @@ def printed_text(data: bytes, *, is_last: bool) -> tuple[str, int]:
     A character or an escape sequence that is cut at the end is left for the next piece: its rest alone would
     be shown as text. If *is_last*, there is none.
     """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text = decoder.decode(data, final=is_last)
-    used = len(data) - len(decoder.getstate()[0])
-    if not is_last and (match := UNFINISHED.search(text)) and len(match[0]) <= MAX_UNFINISHED:
-        used -= len(match[0].encode())
-        text = text[: match.start()]
-    return safe_text(text), used
+    kept = data if is_last else whole(data)
+    return safe_text(kept.decode("utf-8", "replace")), len(kept)
 
 
 def lines_with(data: bytes, wanted: str) -> list[str]:
