@@ -1,8 +1,9 @@
 """Measure how long a phase takes from its last commit to its verdict, with and without ablation.
 
-Run ``python bench/verdict.py [--times N] [--cli]``; it needs no account. It rehearses the example in new
-folders, in turn without and with ablation, and prints the median time of a verify step, with its spread, and
-the ratio. With ``--cli`` the agents are the real Claude Code with a scripted model, which takes minutes.
+Run ``python bench/verdict.py [--times N] [--cli] [--against FOLDER]``; it needs no account. It rehearses the
+example in new folders, in turn without and with ablation, and prints the median time of a verify step, with
+its spread, and the ratio. With ``--cli`` the agents are the real Claude Code with a scripted model, which
+takes minutes. With ``--against`` another checkout of gsd takes the place of the runs without ablation.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "greeter.md"
+ROOT = Path(__file__).parent.parent
+EXAMPLE = ROOT / "examples" / "greeter.md"
 
 
-def verify_times(folder: Path, *, ablation: str, cli: bool) -> list[float]:
+def verify_times(folder: Path, variables: dict[str, str]) -> list[float]:
     """Rehearse the example in *folder*; return the seconds of each verify step."""
-    environment = {**os.environ, "GSD_LIMITS_ABLATION": ablation, "GSD_REHEARSAL_CLI": str(cli).lower()}
+    environment = {**os.environ, **variables}
     gsd = [sys.executable, "-m", "gsd_core"]
     run = [*gsd, "run", str(EXAMPLE), "-C", str(folder), "--agent", "rehearsal", "--yes"]
     subprocess.run(run, env=environment, check=True, capture_output=True)
-    log = subprocess.run(
-        [*gsd, "log", "-C", str(folder), "--json"], check=True, capture_output=True, text=True
-    ).stdout
+    read = [*gsd, "log", "-C", str(folder), "--json"]
+    log = subprocess.run(read, env=environment, check=True, capture_output=True, text=True).stdout
     began: dict[str, datetime] = {}
     times: list[float] = []
     for line in log.splitlines():
@@ -43,21 +44,37 @@ def verify_times(folder: Path, *, ablation: str, cli: bool) -> list[float]:
     return times
 
 
+def import_from(checkout: Path) -> dict[str, str]:
+    """Return the variables with which the gsd of another *checkout* runs."""
+    return {"PYTHONPATH": os.pathsep.join([str(checkout), str(checkout / "plugins")])}
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Measure the time to a verdict.")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--cli", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="FOLDER")
     options = parser.parse_args()
-    found: dict[str, list[float]] = {"0s": [], "10m": []}
+    cli = {"GSD_REHEARSAL_CLI": str(options.cli).lower()}
+    sides = {
+        "without ablation": cli | {"GSD_LIMITS_ABLATION": "0s"},
+        "with ablation": cli | import_from(ROOT),
+    }
+    if options.against:
+        sides = {
+            str(options.against): cli | import_from(options.against.resolve()),
+            "here": sides.popitem()[1],
+        }
+    found: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(options.times):
-        for ablation, times in found.items():
+        for name, variables in sides.items():
             with tempfile.TemporaryDirectory() as folder:
-                times += verify_times(Path(folder, "demo"), ablation=ablation, cli=options.cli)
-    for ablation, times in found.items():
-        name = "without ablation" if ablation == "0s" else "with ablation"
+                found[name] += verify_times(Path(folder, "demo"), variables)
+    for name, times in found.items():
         print(f"{name}: {statistics.median(times):.1f} s ({min(times):.1f} to {max(times):.1f})")
-    print(f"ratio of the medians: {statistics.median(found['10m']) / statistics.median(found['0s']):.2f}")
+    first, second = map(statistics.median, found.values())
+    print(f"ratio of the medians: {second / first:.2f}")
 
 
 if __name__ == "__main__":
