@@ -196,35 +196,29 @@ class _Tree:
             return f"it is inside the submodule {folder}, whose new commit is not committed in the project"
         return ""
 
-    def _unknown(self, paths: Collection[str]) -> dict[str, str]:
-        """Return reasons for paths that are neither in the last commit nor among the changes."""
+    def _unknown(self, paths: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield reasons for paths that are neither in the last commit nor among the changes."""
         present = [path for path in paths if os.path.lexists(self.git.root / path)]
         rules = ignoring_rules(self.git, present)
-        found: dict[str, str] = {}
         for path in present:
             if rule := rules.get(path):
-                found[path] = f"git ignores it ({rule})"
+                yield path, f"git ignores it ({rule})"
             elif os.path.lexists(self.git.root / path / ".git"):
-                found[path] = "it is a separate git repository, so the project's commits leave it out"
+                yield path, "it is a separate git repository, so the project's commits leave it out"
             elif not (self.git.root / path).is_dir():
-                found[path] = "it is in no commit"
-        return found
+                yield path, "it is in no commit"
 
-    def _hidden(self, paths: Collection[str]) -> dict[str, str]:
-        """Return reasons for files that ``git status`` does not compare because the index says so."""
+    def _hidden(self, paths: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield reasons for files that ``git status`` does not compare because the index says so."""
         wanted = {path for path in paths if path in self.files}
         if not wanted:
-            return {}
-        found: dict[str, str] = {}
+            return
         for line in self.git("ls-files", "-v", "-z").split("\0"):
             mark, path = line[:1], line[2:]
             if path in wanted and mark in _MARKS and os.path.lexists(self.git.root / path):
                 option = f"--no-{_MARKS[mark]}"
-                found[path] = (
-                    f"git does not compare it, because its index marks it as {_MARKS[mark]}; "
-                    f"run: git update-index {option} {path}"
-                )
-        return found
+                problem = f"git does not compare it, because its index marks it as {_MARKS[mark]}"
+                yield path, f"{problem}; run: git update-index {option} {path}"
 
 
 def _describe(entry: Entry) -> str:

@@ -104,12 +104,10 @@ def commit_tree(git: Command, tree: str, parents: Iterable[str], subject: str) -
 def commit_ref(git: Command, name: str, commit: str) -> str:
     """Point a new ref below ``refs/gsd/recover`` at *commit* and return its name."""
     base = f"{REFS}/{re.sub(r'[^A-Za-z0-9_-]+', '-', name).strip('-') or 'work'}"
-    for number in count(1):
-        ref = base if number == 1 else f"{base}-{number}"
-        if not git.succeeds("rev-parse", "--verify", "--quiet", ref):
-            git("update-ref", ref, commit, "0" * len(commit))
-            return ref
-    raise AssertionError("unreachable")
+    refs = (base if number == 1 else f"{base}-{number}" for number in count(1))
+    ref = next(ref for ref in refs if not git.succeeds("rev-parse", "--verify", "--quiet", ref))
+    git("update-ref", ref, commit, "0" * len(commit))
+    return ref
 
 
 def sweep_locks(

@@ -70,21 +70,16 @@ class ProjectLock:
         """Take the lock; if another process holds it, raise ``Locked`` at once and name that process."""
         try:
             self._acquire()
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                raise self._without_locks() from error
+        except (OSError, NotImplementedError) as error:
+            # The latter is how filelock reports ENOSYS.
+            if not isinstance(error, OSError) or error.errno in _NO_LOCKS:
+                raise MachineError(
+                    f"the file system of {str(self.directory)!r} has no file locks (flock)",
+                    hint="move the repository to a local disk: without a lock, two runs could change it",
+                ) from error
             if (trouble := machine_error(error)) is None:
                 raise
             raise MachineError(f"cannot lock the project: {trouble}", hint=trouble.hint) from error
-        except NotImplementedError as error:
-            # This is how filelock reports ENOSYS.
-            raise self._without_locks() from error
-
-    def _without_locks(self) -> MachineError:
-        return MachineError(
-            f"the file system of {str(self.directory)!r} has no file locks (flock)",
-            hint="move the repository to a local disk: without a lock, two runs could change it",
-        )
 
     def _acquire(self) -> None:
         from filelock import Timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -192,16 +192,14 @@ def _move(
     return operations
 
 
-def _files(root: Path, folder: str) -> list[str]:
-    """Return the paths of all files in a folder, and of the links, relative to it."""
-    found: list[str] = []
+def _files(root: Path, folder: str) -> Iterator[str]:
+    """Yield the paths of all files in a folder, and of the links, relative to it."""
     for entry in list_below(root, folder):
         path = f"{folder}/{entry.name}"
         if entry.kind == "folder" and not (root / path).is_symlink():
-            found += [f"{entry.name}/{inner}" for inner in _files(root, path)]
+            yield from (f"{entry.name}/{inner}" for inner in _files(root, path))
         else:
-            found.append(entry.name)
-    return found
+            yield entry.name
 
 
 def _text(root: Path, path: str) -> str:

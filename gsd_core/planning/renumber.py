@@ -39,11 +39,8 @@ class Renumbering:
 
     def needed(self, depends_on: Sequence[str], own: str = "") -> tuple[str, ...]:
         """Return the new form of a list of dependencies of phase *own* (by its new number)."""
-        found: dict[str, None] = {}
-        for number in depends_on:
-            new = self.instead if number == self.removed else (self.of(number),)
-            found.update(dict.fromkeys(one for one in new if one != own))
-        return tuple(found)
+        new = [self.instead if number == self.removed else (self.of(number),) for number in depends_on]
+        return tuple(dict.fromkeys(one for group in new for one in group if one != own))
 
 
 def is_plain(number: str) -> bool:

@@ -9,7 +9,7 @@ it is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -337,15 +337,14 @@ def _check(
             message = f"would not show a phase named {new.name!r} as such"
             hint = "choose another name: this one looks like a number, a state or a milestone"
             raise PlanningError(message, path=PATH, line=1, hint=hint)
-        now = [one for one in now if one[0] != new.number]
+        now = (one for one in now if one[0] != new.number)
     if sorted(was, key=repr) != sorted(now, key=repr):
         hint = "edit the file by hand, then look at: gsd phases"
         raise PlanningError("cannot be edited safely: its phases would change", path=PATH, line=1, hint=hint)
 
 
-def _described(roadmap: Roadmap, change: Renumbering) -> list[tuple[object, ...]]:
-    """Return what the roadmap says about each phase, with the numbers of *change*, in order."""
-    found: list[tuple[object, ...]] = []
+def _described(roadmap: Roadmap, change: Renumbering) -> Iterator[tuple[object, ...]]:
+    """Yield what the roadmap says about each phase, with the numbers of *change*, in order."""
     for mention in roadmap.mentions():
         number = mention.number
         if number == change.removed and not mention.shipped:
@@ -361,5 +360,4 @@ def _described(roadmap: Roadmap, change: Renumbering) -> list[tuple[object, ...]
             for line in details.plans
         )
         about = (mention.name, mention.milestone, mention.shipped, roadmap.is_complete(mention), depends_on)
-        found.append((of(number), type(mention).__name__, *about, details.goal, details.criteria, plans))
-    return found
+        yield (of(number), type(mention).__name__, *about, details.goal, details.criteria, plans)

@@ -162,17 +162,15 @@ def _why_idle(root: Path, base: str, sources: _Sources, documents: Mapping[str, 
     return f"there is {joined(found)}, but no ROADMAP.md" if found else ""
 
 
-def flaws(phases: Iterable[PhaseView]) -> tuple[str, ...]:
-    """Return a warning for each mistake in a file of *phases*; the project can be read despite it."""
-    found: list[str] = []
+def flaws(phases: Iterable[PhaseView]) -> Iterator[str]:
+    """Yield a warning for each mistake in a file of *phases*; the project can be read despite it."""
     for phase in phases:
         for plan in phase.plans:
-            found += [plan.unreadable] if plan.unreadable else []
+            yield from [plan.unreadable] if plan.unreadable else []
             joins = "; lists are joined, and of other values the last counts"
-            found += [f"{flaw}{joins}" if "duplicate key" in flaw else flaw for flaw in plan.flaws]
+            yield from (f"{flaw}{joins}" if "duplicate key" in flaw else flaw for flaw in plan.flaws)
         unclear = phase.verdict.flaws if phase.verdict else ()
-        found += [f"{flaw}; the phase counts as not verified" for flaw in unclear]
-    return tuple(found)
+        yield from (f"{flaw}; the phase counts as not verified" for flaw in unclear)
 
 
 def joined(words: Sequence[str]) -> str:

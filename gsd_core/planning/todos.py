@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,8 @@ def new_todo(root: Path, text: str, *, area: str, at: datetime) -> tuple[Todo, s
         f"## Problem\n\n{body}\n\n## Solution\n\nTBD\n"
     )
     base = f"{at.date().isoformat()}-{slug(title)}"
-    number, name = 1, base
-    while _taken(root, name, file):
-        number += 1
-        name = f"{base}-{number}"
+    names = (base if number == 1 else f"{base}-{number}" for number in count(1))
+    name = next(name for name in names if not _taken(root, name, file))
     return Todo(id=name, title=title, area=area, created=created), file
 
 

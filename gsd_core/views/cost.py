@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -58,14 +58,12 @@ def sum_of(calls: Iterable[Call]) -> Costs:
     return Costs(usage=usage, calls=count, unknown=unknown, estimated=estimated)
 
 
-def remarks(costs: Costs) -> list[str]:
-    """Return what the dollars of *costs* do not say: what is estimated, and what is not included."""
-    found: list[str] = []
+def remarks(costs: Costs) -> Iterator[str]:
+    """Yield what the dollars of *costs* do not say: what is estimated, and what is not included."""
     if costs.estimated and costs.usage.dollars:
-        found.append(f"{counted(costs.estimated, 'call')} estimated from tokens and list prices")
+        yield f"{counted(costs.estimated, 'call')} estimated from tokens and list prices"
     if costs.unknown:
-        found.append(f"{counted(costs.unknown, 'call')} of unknown cost not included in the dollars")
-    return found
+        yield f"{counted(costs.unknown, 'call')} of unknown cost not included in the dollars"
 
 
 def grouped(calls: Sequence[Call], by: Grouping) -> tuple[tuple[str, Costs], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -63,7 +63,7 @@ def progress_of(
         survey=survey,
         phases=phases,
         measure=measure_of(phases),
-        recent=_recent(survey, planning, order),
+        recent=tuple(_recent(survey, planning, order)),
         decisions=_items(state, DECISIONS),
         blockers=_items(state, ("blockers/concerns", "blockers", "concerns")),
         todos=tuple(todos),
@@ -71,12 +71,11 @@ def progress_of(
     )
 
 
-def _recent(survey: Survey, planning: Planning, order: Mapping[str, int]) -> tuple[Summary, ...]:
+def _recent(survey: Survey, planning: Planning, order: Mapping[str, int]) -> Iterator[Summary]:
     plans = [plan for phase in planning.phases for plan in phase.plans if plan.summary]
     # What is not committed yet is the latest.
     newest = max(order.values(), default=0) + 1
     plans.sort(key=lambda plan: (order.get(plan.summary, newest), phase_order(plan.phase), plan.id))
-    found: list[Summary] = []
     for plan in reversed(plans[-RECENT:]):
         try:
             text = read_text(survey.root, plan.summary)
@@ -84,8 +83,7 @@ def _recent(survey: Survey, planning: Planning, order: Mapping[str, int]) -> tup
             text = ""
         body = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
         line = _BOLD_LINE.search(body[:20_000])
-        found.append(Summary(plan=plan.id, name=plan.name, text=prose(line[1]) if line else ""))
-    return tuple(found)
+        yield Summary(plan=plan.id, name=plan.name, text=prose(line[1]) if line else "")
 
 
 def _items(lines: Lines, titles: Sequence[str]) -> tuple[str, ...]:
