@@ -324,7 +324,6 @@ def _request(
     return RunRequest(
         root=root,
         idea=None,
-        resume=True,
         settings=attrs.evolve(found, values={**found.values, **overridden}),
         hooks=hooks,
         plugins=(),
