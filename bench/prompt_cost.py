@@ -140,7 +140,6 @@ def _request(root: Path, idea: Idea, agent: RecordingClaude) -> RunRequest:
     return RunRequest(
         root=root,
         idea=idea,
-        resume=False,
         hooks=hooks,
         plugins=(),
         settings=resolve((*CORE_SECTIONS, *collect_settings(hooks)), [chosen]),

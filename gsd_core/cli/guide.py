@@ -76,9 +76,8 @@ def lead_on(ctx: click.Context) -> None:
 
 def _run(ctx: click.Context, arguments: Sequence[str], options: GlobalOptions) -> None:
     """Print the command line, and run the command."""
-    click.echo(
-        f"$ {safe_text(shlex.join([*shlex.split(base_command(options)), *arguments]), multiline=False)}"
-    )
+    typed = shlex.join([*shlex.split(base_command(options)), *arguments])
+    click.echo(f"$ {safe_text(typed, multiline=False)}")
     root = ctx.find_root()
     assert isinstance(root.command, click.Group)
     command = root.command.get_command(root, arguments[0])

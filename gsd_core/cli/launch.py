@@ -39,17 +39,9 @@ from gsd_core.planning.config import check_branch_templates, get, merge_config, 
 from gsd_core.planning.survey import read_planning
 from gsd_core.plugins.calling import Hooks
 from gsd_core.processes import refuse_agents
+from gsd_core.run import preflight
 from gsd_core.run.edits import keep_asked
 from gsd_core.run.last_run import LastRun
-from gsd_core.run.next_milestone import closes_first, milestone_to_start
-from gsd_core.run.preflight import (
-    check_idea,
-    check_phases,
-    check_project,
-    check_repository,
-    kept_idea,
-    load_idea,
-)
 from gsd_core.run.runtime import RunRequest
 from gsd_core.run.sandbox import check_sandbox_names
 from gsd_core.run.start import farewell, run_project
@@ -70,6 +62,7 @@ from gsd_core.settings import (
 from gsd_core.trust import labels
 from gsd_core.views.state_file import StateFileWriter
 
+from . import project, project_trust
 from .budgets import check_limits, without_limit
 from .commands import base_command, with_global_options
 from .dry_run import plan_json, show_plan
@@ -77,36 +70,8 @@ from .global_options import GlobalOptions
 from .options import classes_of, lifecycle_options, origin_of, value_of
 from .output import LabeledHandler, counted, print_json, warn
 from .plugin_loading import Loaded, check_loaded, findings_of, resolved, unused_sections
-from .project import (
-    REHEARSAL_AGENTS,
-    ProjectState,
-    foreign_files,
-    journal_path,
-    lend_identity,
-    load,
-    make_folder,
-    make_repository,
-    needs_repository,
-    now,
-    open_journal,
-    project_root,
-    refuse_system_folder,
-)
-from .project_trust import (
-    PROJECT_SETTINGS,
-    ProjectTrust,
-    admit,
-    as_left_by_people,
-    ask,
-    changed_since_start,
-    examine,
-    lines_of,
-    project_layers,
-    refuse_consent,
-    refuse_untrusted,
-    remember,
-    require_sandbox,
-)
+from .project import REHEARSAL_AGENTS, ProjectState
+from .project_trust import ProjectTrust
 from .rehearsals import HINT, why_not_here
 from .run_end import Output, show_end
 from .single_steps import EXEC
@@ -157,22 +122,23 @@ class RunOptions:
 def execute_run(options: RunOptions, loaded: Loaded) -> int:
     """Run, or show what a run would do, and return the exit code."""
     root = options.root
-    refuse_system_folder(root)
-    previous = load(options.global_options) if root.is_dir() else None
+    project.refuse_system_folder(root)
+    previous = project.load(options.global_options) if root.is_dir() else None
     if not options.dry_run:
-        left = as_left_by_people(loaded, options.global_options, previous)
+        left = project_trust.as_left_by_people(loaded, options.global_options, previous)
         if left is not loaded:
-            loaded, previous = left, load(options.global_options)
+            loaded, previous = left, project.load(options.global_options)
     _check_given(options, loaded)
     if options.asked or options.resume:
-        project_root(options.global_options)
-    new = needs_repository(root)
+        project.project_root(options.global_options)
+    new = project.needs_repository(root)
     if new and options.asked:
         raise ProjectError(f"{root} is not in a git repository", hint="run `git init` there first")
     # A closed standard input is None.
     if options.background and str(options.idea) == "-":
         raise ConfigError("a session has no standard input to read the idea from", hint="put it into a file")
-    idea = load_idea(options.idea, sys.stdin.buffer if sys.stdin else io.BytesIO()) if options.idea else None
+    stdin = sys.stdin.buffer if sys.stdin else io.BytesIO()
+    idea = preflight.load_idea(options.idea, stdin) if options.idea else None
     planned = (root / ".planning" / "ROADMAP.md").exists()
     if options.resume and not planned and not (previous and previous.state.run):
         raise ProjectError("nothing to resume in this project", hint="start with: gsd run IDEA")
@@ -180,8 +146,9 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     state = previous.state if previous else State()
     milestone = ""
     if not options.asked:
-        check_idea(root, idea, state, base_command(options.global_options))
-        milestone = milestone_to_start(root, idea, state, kept_idea(root)) if root.is_dir() else ""
+        preflight.check_idea(root, idea, state, base_command(options.global_options))
+        if root.is_dir():
+            milestone = preflight.milestone_to_start(root, idea, state, preflight.kept_idea(root))
     if milestone:
         previous = None  # it gets a run of its own, with its own options
 
@@ -189,9 +156,9 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     own = previous if previous and previous.is_own else None
     settings = build_settings(options, loaded, own)
     trust = _settle_trust(options, loaded, settings, own)
-    loaded = admit(loaded, trust)
+    loaded = project_trust.admit(loaded, trust)
     previous = own if trust.new else previous
-    settings = require_sandbox(build_settings(options, loaded, previous), trust)
+    settings = project_trust.require_sandbox(build_settings(options, loaded, previous), trust)
 
     check_loaded(loaded)
     warn(unused_sections(loaded, settings))
@@ -213,7 +180,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
     refused = why_not_here(root, options.idea, settings)
     if refused and not options.dry_run:
         raise ProjectError(refused, hint=HINT)
-    check_phases(request, state)
+    preflight.check_phases(request, state)
     check_branch_templates(read_config(root))
     if new:
         _confirm_repository(options, loaded, settings)
@@ -236,11 +203,11 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
 
     agents = settings.of(RunSettings).agent
     if new:
-        make_repository(root, agents)
+        project.make_repository(root, agents)
     elif state.run and agents == REHEARSAL_AGENTS:
-        asyncio.run(lend_identity(root))
+        asyncio.run(project.lend_identity(root))
     elif not root.is_dir():
-        make_folder(root)
+        project.make_folder(root)
     if options.background:
         from .background import start_session
 
@@ -250,35 +217,28 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         with background_output():
             with _warnings_on_stderr():
                 end = asyncio.run(run_project(request))
-            show_end(
-                end,
-                options.global_options,
-                budget=value_of(settings, "--max-budget-usd"),
-                asked=options.asked,
-                output=options.output,
-                in_full=options.verbosity >= 0,
-            )
+            show_end(end, options, value_of(settings, "--max-budget-usd"))
     except KeyboardInterrupt as error:
         # A second signal when the run that the first one ended no longer listens, and has not said its end.
-        if (ended := load(options.global_options).state).run:
+        if (ended := project.load(options.global_options).state).run:
             error.add_note(farewell(ended, request.info.command))
         raise
     # The exit code says how the run ended, also where its output cannot be written.
     finish_output(0)
     if options.asked and end.outcome in ("done", "gaps"):
-        keep_asked(journal_path(root).parent, options.command, end.run, ())
+        keep_asked(project.journal_path(root).parent, options.command, end.run, ())
     return end.exit
 
 
 def obstacles(options: RunOptions, loaded: Loaded) -> Iterator[GsdError]:
     """Yield what refuses to start or resume a run as *options* say; nothing is asked, written or paid for."""
-    root, previous = options.root, load(options.global_options)
+    root, previous = options.root, project.load(options.global_options)
     own = previous if previous.is_own else None
     try:
         settings = build_settings(options, loaded, own)
-        trust = examine(loaded, root, settings.of(RunSettings))
+        trust = project_trust.examine(loaded, root, settings.of(RunSettings))
         if not trust.new:
-            loaded = admit(loaded, trust)
+            loaded = project_trust.admit(loaded, trust)
             settings = build_settings(options, loaded, own)
         request = _build_request(options, loaded, settings, None, previous, trust)
     except GsdError as error:
@@ -288,8 +248,8 @@ def obstacles(options: RunOptions, loaded: Loaded) -> Iterator[GsdError]:
         yield ProjectError(refused, hint=HINT)
     run: RunSettings = settings.of(RunSettings)
     checks: tuple[Callable[[], object], ...] = (
-        partial(refuse_consent, trust),
-        partial(refuse_untrusted, trust),
+        partial(project_trust.refuse_consent, trust),
+        partial(project_trust.refuse_untrusted, trust),
         partial(check_loaded, loaded),
         partial(check_plugins, loaded, run),
         partial(check_agents, loaded.hooks, settings, root),
@@ -305,9 +265,9 @@ def obstacles(options: RunOptions, loaded: Loaded) -> Iterator[GsdError]:
 
 async def _check_project(request: RunRequest, last: LastRun) -> None:
     git = Git(request.root, trusted=request.programs)
-    await check_repository(request, git)
-    with open_journal(request.root) as journal:
-        await check_project(request, git, journal, last)
+    await preflight.check_repository(request, git)
+    with project.open_journal(request.root) as journal:
+        await preflight.check_project(request, git, journal, last)
 
 
 def _settle_trust(
@@ -321,30 +281,32 @@ def _settle_trust(
     if any(StepId.parse(step).kind == EXEC for step in options.asked):
         # A prompt of the user runs with their own settings of the agent, as their commands do.
         run = attrs.evolve(run, workflow="commands")
-    trust = examine(loaded, options.root, run)
-    refuse_consent(trust)
+    trust = project_trust.examine(loaded, options.root, run)
+    project_trust.refuse_consent(trust)
     if not trust.new:
         return trust
     if options.dry_run:
-        warn(f"not trusted, so it does not count: {line}" for line in lines_of(trust.new))
+        warn(f"not trusted, so it does not count: {line}" for line in project_trust.lines_of(trust.new))
         return trust
     refuse_agents("trust a project")
     continued = _continued(options, previous)
-    changed = changed_since_start(trust, options.root, continued.last_run.id) if continued else ()
+    changed = (
+        project_trust.changed_since_start(trust, options.root, continued.last_run.id) if continued else ()
+    )
     if options.trust and not changed:
-        return remember(trust)
+        return project_trust.remember(trust)
     if _can_confirm(options, settings):
-        if ask(trust):
-            return remember(trust)
+        if project_trust.ask(trust):
+            return project_trust.remember(trust)
         raise Untrusted("the project is not trusted", hint=WITHOUT_TRUST)
     if options.trust:
-        listed = "\n".join(f"  {line}" for line in lines_of(changed))
+        listed = "\n".join(f"  {line}" for line in project_trust.lines_of(changed))
         raise Untrusted(
             f"since this run began, the project has got\n{listed}\nan agent may have written it, so --trust "
             "does not cover it",
             hint="read it, then trust it with `gsd trust` at a terminal",
         )
-    refuse_untrusted(trust)
+    project_trust.refuse_untrusted(trust)
     return trust
 
 
@@ -359,7 +321,6 @@ def _build_request(
     return RunRequest(
         root=options.root,
         idea=idea,
-        resume=options.resume,
         settings=settings,
         hooks=loaded.hooks,
         plugins=loaded.infos,
@@ -381,7 +342,7 @@ def _build_request(
         options=attrs.evolve(_machine_options(options.root, settings), only_asked=bool(options.asked)),
         asked=options.asked,
         command=options.command,
-        clock=now,
+        clock=project.now,
         typed=_flags_to_keep(options, loaded, previous),
         observers=(StateFileWriter(options.root, previous.history if previous else History()),),
         last_run=previous.last_run if previous else None,
@@ -398,7 +359,7 @@ def build_settings(options: RunOptions, loaded: Loaded, previous: ProjectState |
         options.flags,
         environment_layer(classes, os.environ),
         _previous_layer(_continued(options, previous)),
-        *project_layers(loaded, options.root),
+        *project_trust.project_layers(loaded, options.root),
         user_layer(),
     ]
     # Two ways to choose phases: what is nearer replaces both.
@@ -503,7 +464,7 @@ def _can_confirm(options: RunOptions, settings: Settings) -> bool:
 
 def _has_consent(loaded: Loaded, settings: Settings) -> bool:
     """Whether the user passed ``--yes``; a repository's own ``gsd.toml`` cannot consent for the user."""
-    given_by_project = origin_of(settings, classes_of(loaded), "--yes") == PROJECT_SETTINGS
+    given_by_project = origin_of(settings, classes_of(loaded), "--yes") == project_trust.PROJECT_SETTINGS
     return bool(value_of(settings, "--yes")) and not given_by_project
 
 
@@ -574,7 +535,7 @@ def check_notifiers(
 
 def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings) -> None:
     """Ask before a folder with other files becomes a repository; raise ``ProjectError`` if it may not."""
-    files = foreign_files(options.root, options.idea)
+    files = project.foreign_files(options.root, options.idea)
     if not files or _has_consent(loaded, settings):
         return
     more = ", …" if len(files) > MAX_FILES_SHOWN else ""
@@ -592,7 +553,7 @@ def _confirm_repository(options: RunOptions, loaded: Loaded, settings: Settings)
 
 def _confirm_milestone(options: RunOptions, loaded: Loaded, settings: Settings, milestone: str) -> None:
     """Ask before a finished milestone is closed for the next one; raise ``ProjectError`` if it may not be."""
-    finished = closes_first(options.root)
+    finished = preflight.closes_first(options.root)
     gate = get(read_config(options.root), "gates.confirm_milestone_scope", True)
     if not finished or options.dry_run or not gate or _has_consent(loaded, settings):
         return

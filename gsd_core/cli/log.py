@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from datetime import date, datetime
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import attrs
 import click
@@ -18,11 +22,11 @@ from rich.text import Text
 
 from gsd_core.errors import NotFound, UserError
 from gsd_core.own_process import data_output
+from gsd_core.programs import find_program
 from gsd_core.sanitize import one_line, safe_data
 
 from .global_options import global_options_of, gsd_command
 from .output import console, json_flag, print_line, shown_signs, styled, wrapped_text
-from .pager import paged
 
 if TYPE_CHECKING:
     from gsd_core.machine.facts import Record
@@ -47,29 +51,6 @@ STYLES = {
     "wait": "yellow",
     "note": "",
 }
-
-
-@attrs.frozen(kw_only=True)
-class _Filter:
-    """What to show: each field that is not empty limits it."""
-
-    after: int = 0
-    since: datetime | None = None
-    phase: str = ""
-    step: str = ""
-    kinds: tuple[str, ...] = ()
-
-    def accepts(self, record: Record, kind: str) -> bool:
-        """Whether to show *record*; *kind* is what it is called among :data:`KINDS`."""
-        from gsd_core.machine.history import phase_of
-
-        return (
-            record.seq > self.after
-            and (self.since is None or record.at >= self.since)
-            and (not self.phase or phase_of(record.step) == self.phase)
-            and (not self.step or _is_part(record.step, self.step))
-            and (not self.kinds or kind in self.kinds)
-        )
 
 
 @gsd_command(
@@ -114,33 +95,55 @@ def command(
     less. What agents did in detail is shown only with --kind activity. With --json each line is a JSON
     object, one for each record of the journal; records have numbers, which you can pass to --after.
     """
+    from gsd_core.machine.history import phase_of
     from gsd_core.model.ids import normal_phase
     from gsd_core.views.log import parse_since
+    from gsd_core.views.story import Narrator, kind_of
 
     from .project import now, project_root
 
     root = project_root(global_options_of(ctx))
     _refuse_unknown(root, normal_phase(phase), step)
-    wanted = _Filter(
-        after=after,
-        since=parse_since(since, now()) if since else None,
-        phase=normal_phase(phase),
-        step=step,
-        kinds=kinds,
-    )
-    journal = _Journal(root=root, follow=follow, count=count)
+    number, oldest = normal_phase(phase), parse_since(since, now()) if since else None
+
+    def accepts(record: Record, kind: str) -> bool:
+        return (
+            record.seq > after
+            and (oldest is None or record.at >= oldest)
+            and (not number or phase_of(record.step) == number)
+            and (not step or _is_part(record.step, step))
+            and (not kinds or kind in kinds)
+        )
+
     with suppress(KeyboardInterrupt):
         if as_json:
-            _print_json(journal, wanted)
-            return
-        is_empty = False  # also if the reader closes the pager early
-        with paged(wanted=not (no_pager or follow), project=journal.root) as stream:
-            is_empty = _print_text(journal, wanted, _Printer(console(stream)))
-        if is_empty and not follow:
-            is_filtered = wanted != _Filter() or count == 0
-            print_line(
-                "nothing in the log matches" if is_filtered else "no run yet in this project, so no log"
+            _read(
+                root,
+                lambda record: record if accepts(record, kind_of(record)) else None,
+                print_record,
+                follow=follow,
+                count=count,
+                after=after,
             )
+            return
+        narrator, is_empty = Narrator(), False  # also if the reader closes the pager early
+
+        def choose(record: Record) -> Entry | None:
+            # All records, because an entry may need what came before the first one that is shown.
+            entry = narrator.entry(record)
+            return entry if entry and accepts(record, entry.kind) else None
+
+        with paged(wanted=not (no_pager or follow), project=root) as stream:
+            printer = _Printer(console(stream))
+            # Details are shown on request: there are many more of them than of everything else.
+            facts_only = "activity" not in kinds
+            _read(root, choose, printer.show, follow=follow, count=count, facts_only=facts_only)
+            is_empty = printer.is_unused
+        if is_empty and not follow:
+            if after or oldest or number or step or kinds or count == 0:
+                print_line("nothing in the log matches")
+            else:
+                print_line("no run yet in this project, so no log")
 
 
 def _is_part(step: str, wanted: str) -> bool:
@@ -180,15 +183,6 @@ def _refuse_unknown(root: Path, phase: str, step: str) -> None:
         raise NotFound(f"no steps of the kind {named.kind!r} in the log", hint=f"kinds of steps: {known}")
 
 
-def _print_json(journal: _Journal, wanted: _Filter) -> None:
-    from gsd_core.views.story import kind_of
-
-    def choose(record: Record) -> Record | None:
-        return record if wanted.accepts(record, kind_of(record)) else None
-
-    journal.read(choose, print_record, after=wanted.after)
-
-
 def print_record(record: Record) -> None:
     """Print *record* as JSON on one line."""
     from gsd_core.views.log import log_json
@@ -196,63 +190,42 @@ def print_record(record: Record) -> None:
     click.echo(json.dumps(safe_data(log_json(record))), file=data_output())
 
 
-def _print_text(journal: _Journal, wanted: _Filter, printer: _Printer) -> bool:
-    """Print the entries that are *wanted*; return whether there was none."""
-    from gsd_core.views.story import Narrator
+def _read(
+    root: Path,
+    choose: Callable[[Record], T | None],
+    show: Callable[[T], None],
+    *,
+    follow: bool,
+    count: int | None,
+    after: int = 0,
+    facts_only: bool = False,
+) -> None:
+    """Show what *choose* makes of the records after number *after*.
 
-    narrator = Narrator()
-    # Details are shown on request: there are many more of them than of everything else.
-    detailed = "activity" in wanted.kinds
+    Of what exists, only the last *count* items are shown; *follow* continues with what is new.
+    """
+    from .project import open_journal
 
-    def choose(record: Record) -> Entry | None:
-        # All records, because an entry may need what came before the first one that is shown.
-        entry = narrator.entry(record)
-        return entry if entry and wanted.accepts(record, entry.kind) else None
-
-    journal.read(choose, printer.show, facts_only=not detailed)
-    return printer.is_unused
-
-
-@attrs.frozen(kw_only=True)
-class _Journal:
-    """The project's journal; *count* limits what is shown of what exists, *follow* continues after that."""
-
-    root: Path
-    follow: bool
-    count: int | None
-
-    def read(
-        self,
-        choose: Callable[[Record], T | None],
-        show: Callable[[T], None],
-        *,
-        after: int = 0,
-        facts_only: bool = False,
-    ) -> None:
-        """Show what *choose* makes of the records after number *after*."""
-        last: deque[T] = deque(maxlen=self.count)
-        keep_or_show = show if self.count is None else last.append
-        for record in self._records(after, facts_only):
-            after = record.seq
-            if (item := choose(record)) is not None:
-                keep_or_show(item)
-        for item in last:
-            show(item)
-        while self.follow:
-            for record in self._records(after, facts_only):
+    last: deque[T] = deque(maxlen=count)
+    take = show if count is None else last.append
+    is_new = False
+    while True:
+        with open_journal(root) as journal:
+            for record in journal.events(after=after, facts_only=facts_only):
                 after = record.seq
                 if (item := choose(record)) is not None:
-                    show(item)
+                    take(item)
                 # The active run, or the next one.
-                if record.kind == "run.closed":
+                if is_new and record.kind == "run.closed":
                     return
+        for item in last:
+            show(item)
+        last.clear()
+        if not follow:
+            return
+        if is_new:
             time.sleep(POLL_SECONDS)
-
-    def _records(self, after: int, facts_only: bool) -> Iterator[Record]:
-        from .project import open_journal
-
-        with open_journal(self.root) as journal:
-            yield from journal.events(after=after, facts_only=facts_only)
+        take, is_new = show, True
 
 
 @attrs.define
@@ -320,3 +293,57 @@ class _Printer:
 
     def _print(self, line: Text) -> None:
         self.console.print(line, soft_wrap=True)
+
+
+DEFAULT = "less"
+LESS = "FRX"
+"""Ends at once if all fits on a screen, shows colors, and leaves the text on the screen."""
+
+
+@contextmanager
+def paged(*, wanted: bool, project: Path) -> Generator[IO[str]]:
+    """Provide the stream to print on: a pager's input if stdout is a terminal, else stdout.
+
+    The pager is that of ``GSD_PAGER``, ``PAGER``, or ``less``; an empty one, or ``cat``, means none. The
+    repository of *project* cannot bring its own ``less``. A reader who closes the pager ends the output,
+    which is not an error.
+    """
+    process = _start(project) if wanted and sys.stdout.isatty() else None
+    if process is None:
+        yield sys.stdout
+        return
+    assert process.stdin is not None
+    try:
+        with suppress(BrokenPipeError):
+            yield process.stdin
+    finally:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        # Ctrl-C is for the pager, which has the terminal; without waiting, the shell would take it back.
+        while process.poll() is None:
+            with suppress(KeyboardInterrupt):
+                process.wait()
+
+
+def _start(project: Path) -> subprocess.Popen[str] | None:
+    named = os.environ.get("GSD_PAGER", os.environ.get("PAGER", DEFAULT))
+    try:
+        words = shlex.split(named)
+    except ValueError:
+        click.echo(f"warning: not a command line, so there is no pager: {named!r}", err=True)
+        return None
+    if not words or words == ["cat"]:
+        return None
+    program = find_program(words[0], project)
+    if program is None:
+        return None
+    environment = {**os.environ, "LESS": os.environ.get("LESS", LESS), "LV": os.environ.get("LV", "-c")}
+    with suppress(OSError):
+        return subprocess.Popen(
+            [str(program), *words[1:]],
+            stdin=subprocess.PIPE,
+            env=environment,
+            encoding="utf-8",
+            errors="replace",
+        )
+    return None

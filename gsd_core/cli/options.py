@@ -110,10 +110,9 @@ def typed_settings(ctx: click.Context, classes: SettingsClasses) -> Layer:
         name = _parameter_name(section, attribute)
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             value = ctx.params[name]
-            is_path = value and Path in (attribute.type, *get_args(attribute.type))
-            sections.setdefault(section, {})[attribute.name] = (
-                str(Path(value).absolute()) if is_path else value
-            )
+            if value and Path in (attribute.type, *get_args(attribute.type)):
+                value = str(Path(value).absolute())
+            sections.setdefault(section, {})[attribute.name] = value
     return Layer(origin=COMMAND_LINE, sections=sections)
 
 

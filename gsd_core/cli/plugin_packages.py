@@ -94,9 +94,8 @@ def find_installer(prefix: Path | None = None) -> Installer:
     if uv and (made_by_uv or not has_pip):
         return Installer(tool="uv", command=(uv, "pip"))
     if has_pip:
-        return Installer(
-            tool="pip", command=(sys.executable, "-P", "-m", "pip", "--disable-pip-version-check")
-        )
+        pip = (sys.executable, "-P", "-m", "pip", "--disable-pip-version-check")
+        return Installer(tool="pip", command=pip)
     problem = f"neither pip nor uv can install packages for {sys.executable}"
     raise UserError(problem, hint="python -m ensurepip, or install uv")
 

@@ -121,9 +121,8 @@ def check_settings(loaded: Loaded, settings: Settings) -> Iterator[Check]:
 def check_variables(loaded: Loaded) -> Iterator[Check]:
     """Yield the ``GSD_*`` variables that nothing reads, which are often misspelled."""
     for name, more in unread_variables(loaded):
-        yield Check(
-            "settings", name, "warning", "is set, and no setting has this variable", f"unset {name}{more}"
-        )
+        found = "is set, and no setting has this variable"
+        yield Check("settings", name, "warning", found, f"unset {name}{more}")
 
 
 def check_trust(trust: ProjectTrust) -> Iterator[Check]:

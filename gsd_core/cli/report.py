@@ -134,9 +134,8 @@ async def _commits(git: Git, summary: RunSummary) -> tuple[ReportedCommit, ...]:
                 with suppress(GitError):
                     patch = await git.patch_of(sha, room)
             room -= len(patch)
-            found.append(
-                ReportedCommit(sha=sha, subject=subject, step=step.id, patch=patch if room > 0 else "")
-            )
+            patch = patch if room > 0 else ""
+            found.append(ReportedCommit(sha=sha, subject=subject, step=step.id, patch=patch))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 import click
@@ -47,6 +47,9 @@ from .single_steps import EXEC
 from .step_results import result_lines
 from .streams import BackgroundStream
 
+if TYPE_CHECKING:
+    from .launch import RunOptions
+
 Output: TypeAlias = Literal["text", "json", "stream-json"]
 
 MAX_TEXT = 300
@@ -65,28 +68,20 @@ HINTS = {
 }
 
 
-def show_end(
-    end: RunEnd,
-    options: GlobalOptions,
-    *,
-    budget: Decimal | None,
-    asked: Mapping[str, str],
-    output: Output,
-    in_full: bool,
-) -> None:
-    """Print on stdout how the run ended, as *output* says; of text only the last line, unless *in_full*.
+def show_end(end: RunEnd, run: RunOptions, budget: Decimal | None) -> None:
+    """Print on stdout how the *run* ended, in the form that it asks for; with ``--quiet`` only the last line.
 
-    *asked* are the steps that the user asked for alone. What an agent answered to ``gsd exec`` is then the
-    result, and everything else goes to stderr.
+    What an agent answered to ``gsd exec`` is the result, and everything else goes to stderr.
     """
-    if output == "stream-json":
+    if run.output == "stream-json":
         return  # its last event has said it
 
+    options, asked, in_full = run.global_options, run.asked, run.verbosity >= 0
     answers = _answers(options, end, asked)
-    finished = read_finished(options) if in_full or output == "json" else None
+    finished = read_finished(options) if in_full or run.output == "json" else None
     results = _results(options, end, asked)
     hint = with_global_options(_hint(end, finished, asked), options)
-    if output == "json":
+    if run.output == "json":
         data = _end_json(end, finished, options, budget) | {"hint": hint}
         print_json(data | ({"answers": answers, "results": results} if asked else {}))
         return
@@ -102,10 +97,8 @@ def show_end(
         click.echo("\n".join(answers.values()))
     cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
     reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
-    reason = with_global_options(reason, options)
-    print_labeled(
-        end.outcome, f"{reason} ({counted(end.commits, 'commit')}{cost}, run {end.run})", err=has_answer
-    )
+    about = f"{counted(end.commits, 'commit')}{cost}, run {end.run}"
+    print_labeled(end.outcome, f"{with_global_options(reason, options)} ({about})", err=has_answer)
     if hint:
         print_labeled("hint", hint, err=has_answer)
 

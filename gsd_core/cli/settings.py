@@ -61,9 +61,8 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
         return
     warn(f"not trusted, so it has no effect: {name}" for name in ignored)
     for name, value, source in rows:
-        line = styled(
-            f"{name} = {json.dumps(value, ensure_ascii=False)}", "" if source == "default" else "bold"
-        )
+        text = f"{name} = {json.dumps(value, ensure_ascii=False)}"
+        line = styled(text, "" if source == "default" else "bold")
         print_line(line.append_text(styled(f"  # {source}", "dim")) if origin else line)
 
 

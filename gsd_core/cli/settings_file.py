@@ -86,8 +86,7 @@ def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path 
     A link that leads out of *inside* is not followed. Raises ``ConfigError`` if the file is not valid TOML,
     or if its form does not allow the change.
     """
-    folder, name = _place(path, inside)
-    text, wanted = _read(path, folder, name)
+    folder, name, text, wanted = _read(path, inside)
     line = f"{key} = {_literal(value)}"
     after = _edited(text, section, key, line)
     # What has the section's name may be something else: `run = 3`.
@@ -103,8 +102,7 @@ def set_in_file(path: Path, section: str, key: str, value: Any, *, inside: Path 
 
 def unset_in_file(path: Path, section: str, key: str, *, inside: Path | None) -> bool:
     """Remove a value from the file at *path*; return whether it was there. See :func:`set_in_file`."""
-    folder, name = _place(path, inside)
-    text, wanted = _read(path, folder, name)
+    folder, name, text, wanted = _read(path, inside)
     values = wanted.get(section)
     if not isinstance(values, dict) or key not in values:
         return False
@@ -117,20 +115,17 @@ def unset_in_file(path: Path, section: str, key: str, *, inside: Path | None) ->
     return True
 
 
-def _place(path: Path, inside: Path | None) -> tuple[Path, str]:
-    """Return the folder and the name of a file; the user's own settings may be a link to anywhere."""
-    if inside:
-        return inside, path.name
-    real = Path(os.path.realpath(path))
-    return real.parent, real.name
-
-
-def _read(path: Path, folder: Path, name: str) -> tuple[str, dict[str, Any]]:
+def _read(path: Path, inside: Path | None) -> tuple[Path, str, str, dict[str, Any]]:
+    """Return the folder, the name, the text and the content of a file, which need not exist."""
+    # The user's own settings may be a link to anywhere.
+    real = inside / path.name if inside else Path(os.path.realpath(path))
+    folder, name, text = real.parent, real.name, ""
     try:
-        text = read_below(folder, name).decode("utf-8") if folder.is_dir() else ""
-        return text, tomllib.loads(text)
+        if folder.is_dir():
+            text = read_below(folder, name).decode("utf-8")
+        return folder, name, text, tomllib.loads(text)
     except FileNotFoundError:
-        return "", {}
+        return folder, name, "", {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}", hint="fix the file, or move it away") from error
 

@@ -240,9 +240,8 @@ class AgentCall:
         which is resumed, still contains it.
         """
         # As the answers are, which cite them.
-        use = attrs.evolve(
-            use, target=redact(use.target, strict=True), pattern=redact(use.pattern, strict=True)
-        )
+        target, pattern = (redact(text, strict=True) for text in (use.target, use.pattern))
+        use = attrs.evolve(use, target=target, pattern=pattern)
         if use in self.tools:
             return
         self.tools.append(use)
@@ -444,9 +443,8 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
         # The reserve is the task's own limit: with the cap in it, every turn would seem to exceed the budget.
         _record_opened(call, task)
     own = task.limits
-    limits = attrs.evolve(
-        own, dollars=_lowest((own.dollars, cap.dollars)), turns=_lowest((own.turns, cap.turns))
-    )
+    dollars, turns = _lowest((own.dollars, cap.dollars)), _lowest((own.turns, cap.turns))
+    limits = attrs.evolve(own, dollars=dollars, turns=turns)
     task = attrs.evolve(task, limits=limits)
     names = " or ".join(map(repr, call.run.settings.agent))
     # New ones for each exchange: an agent that ignores its cancellation may leave a pause behind.
@@ -552,9 +550,8 @@ async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | 
         if isinstance(outcome.value, Pause):
             reason = outcome.value.reason
             options = (Option(label="Stop", recommended=True), Option(label="Continue"))
-            question = Question(
-                text=f"{reason}. Continue spending?", header="Budget", options=options, free_text=False
-            )
+            text = f"{reason}. Continue spending?"
+            question = Question(text=text, header="Budget", options=options, free_text=False)
             inquiry = Inquiry(kind="permission", questions=(question,), reason=reason)
             # The number of calls is part of the key: each pause is a new question.
             [answer] = await ask(run, inquiry, step=step, key=f"budget {spend.calls}")

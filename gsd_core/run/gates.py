@@ -70,11 +70,9 @@ async def apply(run: Run, item: ApplyResult) -> End | None:
             Option(label=GO_ON, description="they are committed or moved away now"),
             Option(label=STOP, description="end the run here; nothing is lost"),
         )
-        listed = "".join(f"\n- {path}" for path in exc.files[:MAX_LISTED])
         text = f"The work of {step} is done and paid for, but files that you have changed are in its way:"
-        question = Question(
-            text=f"{text}{listed}", header="In the way", options=options, free_text=False, human_only=True
-        )
+        text += "".join(f"\n- {path}" for path in exc.files[:MAX_LISTED])
+        question = Question(text=text, header="In the way", options=options, free_text=False, human_only=True)
         reason = "they are not committed, and nothing may overwrite them"
         answer = await _answer_or_end(run, Inquiry(questions=(question,), reason=reason), step, key)
         if isinstance(answer, End):

@@ -99,9 +99,8 @@ def kept_run(journal: Journal, root: Path) -> LastRun | None:
         return None
     try:
         kept = json.loads(text)
-        return LastRun(
-            state=structure(kept["state"], State), history=structure(kept["history"], History), seq=seq
-        )
+        state, history = structure(kept["state"], State), structure(kept["history"], History)
+        return LastRun(state=state, history=history, seq=seq)
     except (JournalError, ValueError, LookupError, TypeError):
         return None  # it is only a copy of what the facts say
 

@@ -22,12 +22,8 @@ MAX_NAMED = 5
 MAX_NOTE = 200
 
 
-def notes_of(run: Run) -> tuple[str, ...]:
-    """Return the notes of a run that ends now."""
-    return tuple(_notes(run))
-
-
-def _notes(run: Run) -> Iterator[str]:
+def notes_of(run: Run) -> Iterator[str]:
+    """Yield the notes of a run that ends now."""
     state = run.state
     # What the agents' results have to say about the run, each thing once.
     values = [fact.data.value or {} for fact in run.facts(facts.AgentClosed)]

@@ -124,10 +124,8 @@ class Notifier:
             inquiry = self._unanswered(asked)
             if inquiry is None:
                 return
-            project = self.run.root.name
-            await self._send(
-                question_notice(inquiry, key, self.run.id, project, self.command, reminder=number)
-            )
+            about = inquiry, key, self.run.id, self.run.root.name, self.command
+            await self._send(question_notice(*about, reminder=number))
 
     async def _is_due(self, asked: Recorded[QuestionAsked], number: int) -> bool:
         """Wait for the time of a reminder; return whether it came before the run's end."""
@@ -204,10 +202,9 @@ class Notifier:
         plugins = dict.fromkeys(one.plugin for one in deliveries if one.plugin)
         failed = tuple(name for name in plugins if not all(d.ok for d in deliveries if d.plugin == name))
         sent = tuple(name for name in plugins if name not in failed)
+        fact = NoticeSent(key=key, ok=sent, failed=failed, deliveries=tuple(deliveries))
         with suppress(JournalError):
-            self.run.record(
-                NoticeSent(key=key, ok=sent, failed=failed, deliveries=tuple(deliveries)), step=step
-            )
+            self.run.record(fact, step=step)
 
 
 def _question_key(asked: Recorded[QuestionAsked], number: int) -> str:

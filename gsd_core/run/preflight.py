@@ -27,6 +27,7 @@ from gsd_core.git import Git
 from gsd_core.git.repository import how_to_end
 from gsd_core.git.untrusted import refuse_filters
 from gsd_core.journal.store import Journal
+from gsd_core.machine.claims import standing
 from gsd_core.machine.due import is_initializing, starts_milestone
 from gsd_core.machine.facts import AgentOpened, StepReturned
 from gsd_core.machine.state import State
@@ -37,15 +38,15 @@ from gsd_core.planning.config import CONFIG, read_config
 from gsd_core.planning.config_keys import validate_config
 from gsd_core.planning.idea import parse_idea, read_idea
 from gsd_core.planning.model import Planning
-from gsd_core.planning.next_milestone import next_phase_number
+from gsd_core.planning.next_milestone import next_phase_number, next_version
 from gsd_core.planning.roadmap import PATH as ROADMAP
-from gsd_core.planning.survey import ARCHIVE, joined, read_planning
+from gsd_core.planning.survey import ARCHIVE, NONE_IN_PROGRESS, joined, read_planning
 from gsd_core.settings import RunSettings
 
 from .delivery import is_within
 from .last_run import LastRun
-from .next_milestone import milestone_to_start
 from .places import PLANNING
+from .snapshot import snapshot_of
 
 if TYPE_CHECKING:
     from .runtime import RunRequest
@@ -136,19 +137,29 @@ async def check_repository(request: RunRequest, git: Git) -> Path:
     if not await git.is_repository():
         raise ProjectError(f"{root} is not a git repository", hint="run `git init` there first")
     if await git.is_ignored("."):
-        raise ProjectError(
-            f"{root} is ignored by the git repository {await git.top()}, so it cannot be committed",
-            hint="run `git init` there to make it a repository of its own",
-        )
+        message = f"{root} is ignored by the git repository {await git.top()}, so it cannot be committed"
+        raise ProjectError(message, hint="run `git init` there to make it a repository of its own")
     await git.check_identity()
     return await git.data_directory()
 
 
 async def check_project(request: RunRequest, git: Git, journal: Journal, last: LastRun) -> None:
     """Raise ``UserError`` if the run cannot start, or resume *last*, as requested."""
-    await _check_journal(request, git, last)
+    # The facts of a journal that was copied from another project would be believed here.
+    commits = [commit for of_phase in last.history.commits.values() for commit in of_phase]
+    if commits and not await git.existing_commits(commits):
+        path = await git.data_directory() / "journal.db"
+        raise ProjectError(
+            f"the journal is not of this repository: none of the commits of run {last.id} is here",
+            hint=f"move {path} away to start without it: what the project's files say is then believed",
+        )
     # Before the files are read, because those of another branch, or of half a merge, would mislead.
-    await _check_operation(git)
+    if name := await git.operation():
+        raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
+    if conflicts := [entry.path for entry in await git.entries() if entry.unmerged]:
+        raise ProjectError(
+            f"files with merge conflicts: {some_of(conflicts)}", hint="resolve them, git add them, and commit"
+        )
     # Now rather than at the first commit, after the agent's work was paid for.
     await git.call(refuse_filters, git.command)
     validate_config(read_config(request.root), CONFIG)
@@ -167,10 +178,8 @@ async def check_project(request: RunRequest, git: Git, journal: Journal, last: L
         # What a step adds to a planning file is committed together with what is there already.
         planned = any(path.startswith(".planning/") for path in dirty)
         then = "; those in .planning/ are committed with the next step" if planned else ""
-        raise ProjectError(
-            f"uncommitted changes to tracked files: {some_of(dirty)}",
-            hint=f"commit or stash them, or use --allow-dirty to leave them out of every commit{then}",
-        )
+        hint = f"commit or stash them, or use --allow-dirty to leave them out of every commit{then}"
+        raise ProjectError(f"uncommitted changes to tracked files: {some_of(dirty)}", hint=hint)
 
 
 def check_temporary_folder() -> None:
@@ -186,30 +195,6 @@ def check_temporary_folder() -> None:
     if os.path.realpath(folder) == os.path.realpath(os.curdir) and os.path.realpath(folder) not in named:
         message = "no folder for temporary files: TMPDIR, /tmp and /var/tmp cannot be written to"
         raise MachineError(message, hint=NO_TEMPORARY_HINT)
-
-
-async def _check_journal(request: RunRequest, git: Git, last: LastRun) -> None:
-    """Refuse a journal that was copied from another project: its facts would be believed here."""
-    commits = [commit for of_phase in last.history.commits.values() for commit in of_phase]
-    if not commits:
-        return
-    if await git.existing_commits(commits):
-        return
-    path = await git.data_directory() / "journal.db"
-    raise ProjectError(
-        f"the journal is not of this repository: none of the commits of run {last.id} is here",
-        hint=f"move {path} away to start without it: what the project's files say is then believed",
-    )
-
-
-async def _check_operation(git: Git) -> None:
-    """Refuse to commit into the middle of a rebase, merge, cherry-pick, revert or bisect."""
-    if name := await git.operation():
-        raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
-    if conflicts := [entry.path for entry in await git.entries() if entry.unmerged]:
-        raise ProjectError(
-            f"files with merge conflicts: {some_of(conflicts)}", hint="resolve them, git add them, and commit"
-        )
 
 
 async def _check_branch(request: RunRequest, git: Git, last: LastRun) -> None:
@@ -259,10 +244,8 @@ async def _check_planning_files(git: Git, expected: Sequence[str]) -> None:
         return
     paths = " ".join(shlex.quote(path) for path in missing)
     where = paths if len(missing) <= SHOWN_PATHS else ".planning"
-    raise ProjectError(
-        f"planning files are committed, but missing: {some_of(missing)}",
-        hint=f"git restore --staged --worktree {where}; or, to have it done again, commit the deletion",
-    )
+    hint = f"git restore --staged --worktree {where}; or, to have it done again, commit the deletion"
+    raise ProjectError(f"planning files are committed, but missing: {some_of(missing)}", hint=hint)
 
 
 def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:
@@ -296,10 +279,9 @@ def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:
     if state.run and idea.sha256 == state.idea:
         return
     if state.run and state.idea:
-        raise IdeaError(
-            f"a run for {state.idea_name!r} is in progress here; {idea.name!r} is a different idea",
-            hint=f"continue with `{gsd} resume`, or use a new folder for the other idea",
-        )
+        message = f"a run for {state.idea_name!r} is in progress here; {idea.name!r} is a different idea"
+        hint = f"continue with `{gsd} resume`, or use a new folder for the other idea"
+        raise IdeaError(message, hint=hint)
     if state.run and (root / ROADMAP).exists():
         _refuse_idea(root, idea, read_planning(root), gsd)
 
@@ -311,10 +293,8 @@ def _refuse_idea(root: Path, idea: Idea | None, planning: Planning, gsd: str) ->
     name = repr(idea.name) if idea else "an idea"
     state = f" ({planning.idle})" if planning.idle else ""
     hint = _idle_hint(root, gsd) if planning.idle else f"continue it without an idea: {gsd} run"
-    raise IdeaError(
-        f"this is already a project, which does not come from {name}; .planning/ has {found}{state}",
-        hint=f"{hint}; or use another folder for the idea: gsd -C NEW_FOLDER run IDEA",
-    )
+    message = f"this is already a project, which does not come from {name}; .planning/ has {found}{state}"
+    raise IdeaError(message, hint=f"{hint}; or use another folder for the idea: gsd -C NEW_FOLDER run IDEA")
 
 
 def _idle_hint(root: Path, gsd: str) -> str:
@@ -354,7 +334,33 @@ def check_phases(request: RunRequest, state: State) -> None:
         missing = [*wanted]
     if missing:
         noun, verb = ("phase", "does") if len(missing) == 1 else ("phases", "do")
-        raise ConfigError(
-            f"{noun} {', '.join(missing)} {verb} not exist; {has}",
-            hint="choose others" if is_new else f"list the phases with: {request.info.command} phases",
-        )
+        hint = "choose others" if is_new else f"list the phases with: {request.info.command} phases"
+        raise ConfigError(f"{noun} {', '.join(missing)} {verb} not exist; {has}", hint=hint)
+
+
+def milestone_to_start(root: Path, idea: Idea | None, state: State, kept: Idea | None) -> str:
+    """Return the version of the milestone that *idea* starts in the project at *root*; empty for none.
+
+    The journal keeps the earlier runs. A new one begins only when the work of the last one is done, because
+    two runs never share a project's phases.
+
+    *state* is that of the last run, *kept* the idea in the project's IDEA.md. Raises ``PlanningError`` for
+    planning files that cannot be read.
+    """
+    if idea is None or idea.sha256 in (state.idea, kept.sha256 if kept else ""):
+        return ""
+    if starts_milestone(state) or any(record.status == "result" for record in state.steps.values()):
+        return ""  # the last run still writes the planning files
+    planning = read_planning(root)
+    if planning.idle:
+        return next_version(root) if planning.idle.endswith(NONE_IN_PROGRESS) else ""
+    if not planning.phases or state.unfinished:
+        return ""
+    complete = all(standing(state, phase) != "open" for phase in snapshot_of(planning).phases)
+    return next_version(root) if complete else ""
+
+
+def closes_first(root: Path) -> str:
+    """Return the milestone that has to be closed before the next one starts; empty if it is closed."""
+    planning = read_planning(root)
+    return planning.milestone if planning.phases else ""

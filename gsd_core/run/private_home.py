@@ -35,7 +35,6 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-import attrs
 import platformdirs
 
 from gsd_core.model.sandbox import Place
@@ -83,11 +82,7 @@ MAX_BYTES, MAX_FILES = 100 << 20, 20_000
 """How large a cache may be to be copied, on a file system that cannot share blocks between files."""
 
 CONFIGURATION = (
-    ".npmrc",
-    ".yarnrc",
-    ".config/pip/pip.conf",
-    ".pip/pip.conf",
-    ".config/uv/uv.toml",
+    *(".npmrc", ".yarnrc", ".config/pip/pip.conf", ".pip/pip.conf", ".config/uv/uv.toml"),
     ".cargo/config.toml",
 )
 """The user's files that name package registries and mirrors, copied without what may be a secret."""
@@ -152,22 +147,20 @@ def private_home(root: Path, *, caches: bool = True) -> Path:
             for name in CACHES:
                 _copy_cache(real / name, home / name)
             (folder / "seeded").touch()
-        for name in SHARED:
-            _make_folder(home, name)
+        parts = {part for name in SHARED for part in (home / name, *(home / name).parents)}
+        for part in sorted(part for part in parts if home in part.parents):
+            with suppress(OSError):
+                # A link that an agent has left in the way is removed, not followed.
+                if part.is_symlink() or part.is_file():
+                    part.unlink()
+                part.mkdir(mode=0o700)
         _furnish(home)
     return home
 
 
-@attrs.frozen(kw_only=True)
-class CheckHome:
-    """The *home* of one check, and the *places* and *variables* that its processes need in addition."""
-
-    home: Path
-    places: tuple[Place, ...]
-    variables: Mapping[str, str]
-
-
-def check_home(home: Path, folder: Path, *, shares_caches: bool = False) -> CheckHome:
+def check_home(
+    home: Path, folder: Path, *, shares_caches: bool = False
+) -> tuple[Path, tuple[Place, ...], dict[str, str]]:
     """Make a new home for one check in *folder*.
 
     *shares_caches*: it uses the caches of the private *home*, and can change them. Else the check sees that
@@ -186,8 +179,7 @@ def check_home(home: Path, folder: Path, *, shares_caches: bool = False) -> Chec
         variables["GOPROXY"] = f"{(home / GO_DOWNLOADS).as_uri()},direct"
     # The whole home and not single folders of it: an agent that is at work could replace one by a link to
     # anywhere before it is mounted. Links in the home are followed inside the sandbox only.
-    places = (Place(path=home, source=home, writable=shares_caches),)
-    return CheckHome(home=made, places=places, variables=variables)
+    return made, (Place(path=home, source=home, writable=shares_caches),), variables
 
 
 def _is_real_folder(home: Path, name: str) -> bool:
@@ -200,20 +192,19 @@ def _furnish(home: Path) -> None:
     """Give *home* links to the user's toolchains, their settings for registries, and a list of users."""
     if real := real_home():
         for name in TOOLCHAINS:
-            _link(home / name, real / name)
-        for name in CONFIGURATION:
-            _copy_configuration(real / name, home / name)
-    _write_users(home)
-
-
-def _make_folder(home: Path, name: str) -> None:
-    """Make a folder below *home*; a link that an agent has left in the way is removed, not followed."""
-    for part in (home / name, *(home / name).parents)[::-1]:
-        if part.is_relative_to(home) and part != home:
+            link, target = home / name, real / name
             with suppress(OSError):
-                if part.is_symlink() or part.is_file():
-                    part.unlink()
-                part.mkdir(mode=0o700)
+                if target.is_dir() and not link.exists():
+                    link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    link.symlink_to(target.resolve())
+        for name in CONFIGURATION:
+            copy = home / name
+            with suppress(OSError, UnicodeDecodeError):
+                lines = (real / name).read_text("utf-8").splitlines(keepends=True)
+                copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                copy.write_text("".join(line for line in lines if not SECRET.search(line)), "utf-8")
+                copy.chmod(0o600)
+    _write_users(home)
 
 
 def empty_home(folder: Path) -> Path:
@@ -390,36 +381,16 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
                 yield entry
 
 
-def _copy_configuration(source: Path, target: Path) -> None:
-    with suppress(OSError, UnicodeDecodeError):
-        text = source.read_text("utf-8")
-        lines = [line for line in text.splitlines(keepends=True) if not SECRET.search(line)]
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target.write_text("".join(lines), "utf-8")
-        target.chmod(0o600)
-
-
-def _link(link: Path, target: Path) -> None:
-    """Make *link* point to a toolchain, unless the private home already has something there."""
-    with suppress(OSError):
-        if target.is_dir() and not link.exists():
-            link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            link.symlink_to(target.resolve())
-
-
 def _write_users(home: Path) -> None:
     """Write an ``/etc/passwd`` with *home* as this user's home folder, beside that."""
-    lines = [_user(home)]
+    uid, gid = os.getuid(), os.getgid()
+    try:
+        entry = pwd.getpwuid(uid)
+        lines = [f"{entry.pw_name}:x:{uid}:{entry.pw_gid}:{entry.pw_gecos}:{home}:{entry.pw_shell}"]
+    except KeyError:
+        lines = [f"user:x:{uid}:{gid}::{home}:/bin/sh"]
     with suppress(OSError):
         text = Path("/etc/passwd").read_text(encoding="utf-8", errors="surrogateescape")
-        lines += [line for line in text.splitlines() if line.split(":")[2:3] != [str(os.getuid())]]
+        lines += [line for line in text.splitlines() if line.split(":")[2:3] != [str(uid)]]
     text = "".join(f"{line}\n" for line in lines)
     (home.parent / "passwd").write_text(text, encoding="utf-8", errors="surrogateescape")
-
-
-def _user(home: Path) -> str:
-    try:
-        entry = pwd.getpwuid(os.getuid())
-    except KeyError:
-        return f"user:x:{os.getuid()}:{os.getgid()}::{home}:/bin/sh"
-    return f"{entry.pw_name}:x:{entry.pw_uid}:{entry.pw_gid}:{entry.pw_gecos}:{home}:{entry.pw_shell}"

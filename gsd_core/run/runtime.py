@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -36,11 +37,11 @@ from gsd_core.sanitize import safe_file, safe_text
 from gsd_core.settings import LimitSettings, RunSettings, Settings, is_rehearsal
 
 from .last_run import KEEP_AFTER, LastRun, keep_run
-from .sandbox import Sandbox
+from .sandbox import Confinement, Sandbox
+from .seal import Seal, Sealer
 from .spending import Everywhere
 from .step_types import StepTypes
 from .timeouts import Turns
-from .workspace import Workspace
 
 T = TypeVar("T")
 Clock: TypeAlias = Callable[[], datetime]
@@ -68,7 +69,7 @@ class RunRequest:
 
     root: Path
     idea: Idea | None
-    resume: bool
+
     settings: Settings
     hooks: Hooks
     plugins: tuple[PluginInfo, ...]
@@ -207,11 +208,6 @@ class Run:
         return self.request.settings.of(RunSettings)
 
     @property
-    def workspaces(self) -> tuple[str, ...]:
-        """The plugins that provide the folder of a step: see :func:`workspaces_of`."""
-        return workspaces_of(self.request.settings, is_confined=bool(self.sandbox.name))
-
-    @property
     def limits(self) -> LimitSettings:
         """The settings of section ``limits``."""
         return self.request.settings.of(LimitSettings)
@@ -323,7 +319,11 @@ class Effects:
         is_of_project = path.is_relative_to(root) and path.relative_to(root).parts[:1] != (".git",)
         below = root if is_of_project else path.parent
         if ".planning" in path.parts:
-            text = safe_file(text, _text_of(below, path))
+            before = ""
+            # One that cannot be read as text has nothing to compare with.
+            with suppress(OSError, UnicodeDecodeError):
+                before = read_below(below, path.relative_to(below)).decode("utf-8")
+            text = safe_file(text, before)
         try:
             data, mode = text.encode(), None if is_of_project else 0o600
             write_below(below, path.relative_to(below), data, mode=mode)
@@ -379,9 +379,29 @@ class Effects:
         )
 
 
-def _text_of(root: Path, path: Path) -> str:
-    """Return the text of a file below *root*, to compare; empty if it cannot be read as text."""
-    try:
-        return read_below(root, path.relative_to(root)).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
+@attrs.define(kw_only=True)
+class Workspace:
+    """Where agents work, and the run commits; *name* is empty for the project itself.
+
+    *branch* is the one that this process works on: empty if HEAD is detached, ``None`` if it is not known.
+    *slot* is a number from 1 on that no other workspace in use has; the project itself has 0.
+    *sealer* takes and compares *seal*, the record of the protected state before the calls in progress.
+    *guards* tell for each of these calls in which sandbox it is, if any, and *owners* is how many of them own
+    the planning.
+    """
+
+    git: Git
+    sealer: Sealer
+    name: str = ""
+    branch: str | None = None
+    slot: int = 0
+    seal: Seal | None = None
+    guards: list[Callable[[], Confinement | None]] = attrs.field(
+        factory=list[Callable[[], "Confinement | None"]]
+    )
+    owners: int = 0
+
+    @property
+    def stored_seal(self) -> Path:
+        """The file that has the seal while calls are in progress, and if they were killed."""
+        return self.sealer.store / ("-".join(filter(None, ["seal", self.name])) + ".json")

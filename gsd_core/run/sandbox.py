@@ -108,8 +108,8 @@ class Sandbox:
             variables: Mapping[str, str] = {}
             if new_home:
                 make_home = partial(check_home, home, folder, shares_caches=self.shares_caches)
-                made = await asyncio.to_thread(make_home)
-                home, before, variables = made.home, made.places, made.variables
+                made, before, variables = await asyncio.to_thread(make_home)
+                home = made
             prepared = partial(prepare, self.root, tree, writable=writable, git=git, home=home)
             found = await asyncio.to_thread(partial(prepared, before=before, owned=owned))
             inside = Confinement(
@@ -230,9 +230,8 @@ async def choose_sandbox(
     fixes = tuple(dict.fromkeys(each.fix for each in refused if each.fix))
     if used_before or settings.sandbox == "required":
         needed = f"the run used {used_before!r}" if used_before else "one is required"
-        raise NoSandbox(
-            f"no sandbox works, and {needed}: {why}", hint="; or ".join([*fixes, CONTINUE_WITHOUT])
-        )
+        hint = "; or ".join([*fixes, CONTINUE_WITHOUT])
+        raise NoSandbox(f"no sandbox works, and {needed}: {why}", hint=hint)
     return Sandbox(root=root, hooks=hooks, why=why, fixes=fixes)
 
 
@@ -337,7 +336,5 @@ async def _started(command: SandboxedCommand, folder: Path) -> SandboxUnavailabl
         await process.wait()
     if process.returncode == 0:
         return None
-    said = sanitize(error.decode("utf-8", "replace").strip(), multiline=False)
-    return SandboxUnavailable(
-        reason=f"`true` failed in it with exit code {process.returncode}: {clip(said, MAX_OUTPUT)}"
-    )
+    said = clip(sanitize(error.decode("utf-8", "replace").strip(), multiline=False), MAX_OUTPUT)
+    return SandboxUnavailable(reason=f"`true` failed in it with exit code {process.returncode}: {said}")

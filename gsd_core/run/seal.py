@@ -164,7 +164,8 @@ class Sealer:
         self._keep({path: mark for path, mark in edited.items() if mark})
         files = tuple(path for path in found if path not in edited)
         settings: dict[str, Mark] = {}
-        if broken := [path for path in files if _is_settings(path)]:
+        names = [path for path in files if PurePosixPath(path).name in SETTINGS]
+        if broken := [path for path in names if not _is_in_project(path)]:
             settings = {path: mark for path in broken if (mark := self._mark(path))}
             self._keep(settings)
             self._put_files_back(seal, broken)
@@ -190,21 +191,18 @@ class Sealer:
         hidden = self._hidden_paths(places) - set(seal.hidden)
         operations = _operations(places) - set(seal.operations)
         locked = not seal.locked and _stays_locked(places.own / "index.lock", places.top)
-        base = (
-            git_refs.base_of(self.git, now.head, [seal.refs.head, *seal.refs.refs.values()]) if moved else ""
-        )
+        commits = [seal.refs.head, *seal.refs.refs.values()]
+        base = git_refs.base_of(self.git, now.head, commits) if moved else ""
         tips = [now.head] if moved and now.head else []
+        mistakes = [f"git was told to ignore changes of {path}" for path in hidden]
+        mistakes += [f"{what} was left in progress" for what in sorted({IN_PROGRESS[n] for n in operations})]
+        mistakes += ["git's index was left locked"] if locked else []
         return Changes(
             differences=(
                 *listed,
                 *more,
                 *self._about_files(seal, files, settings),
-                *(Difference(what=f"git was told to ignore changes of {path}", mild=True) for path in hidden),
-                *(
-                    Difference(what=f"{what} was left in progress", mild=True)
-                    for what in sorted({IN_PROGRESS[name] for name in operations})
-                ),
-                *([Difference(what="git's index was left locked", mild=True)] if locked else []),
+                *(Difference(what=what, mild=True) for what in mistakes),
             ),
             now=now,
             files=files,
@@ -291,9 +289,8 @@ class Sealer:
             return was.head, found
         if on_branch in known and git_refs.is_ancestor(self.git, was.head, on_branch):
             return on_branch, found
-        last = next(
-            (sha for sha in reversed(known) if git_refs.is_ancestor(self.git, was.head, sha)), was.head
-        )
+        later = (sha for sha in reversed(known) if git_refs.is_ancestor(self.git, was.head, sha))
+        last = next(later, was.head)
         name = (was.branch or "HEAD").removeprefix(BRANCHES)
         if not on_branch:
             return last, [*found, Difference(what=f"the branch {name} was deleted")]
@@ -538,11 +535,6 @@ def _changed_at(path: Path) -> float:
             # The time of the change, which no program can set, and not that of the modification.
             return one.lstat().st_ctime
     return 0.0
-
-
-def _is_settings(path: str) -> bool:
-    """Whether a sealed file has settings of git."""
-    return not _is_in_project(path) and PurePosixPath(path).name in SETTINGS
 
 
 def _is_in_project(path: str) -> bool:

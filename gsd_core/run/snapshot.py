@@ -168,9 +168,8 @@ def _with_staleness(phase: PhaseView, order: dict[str, int]) -> PhaseView:
 
 def snapshot_of(planning: Planning) -> Snapshot:
     """Return what the machine needs to know of the planning files."""
-    return Snapshot(
-        milestone=planning.milestone, phases=tuple(map(_phase, planning.phases)), idle=planning.idle
-    )
+    phases = tuple(map(_phase, planning.phases))
+    return Snapshot(milestone=planning.milestone, phases=phases, idle=planning.idle)
 
 
 def _phase(phase: PhaseView) -> PhaseSnapshot:

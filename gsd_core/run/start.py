@@ -59,20 +59,18 @@ from .edits import asked_by, finish_edit, forget, keep_asked, stored_edit
 from .guard import finish as finish_undoing
 from .last_run import LastRun, read_last_run
 from .loop import loop
-from .next_milestone import milestone_to_start
 from .notes import notes_of
 from .overlay import restore as restore_config
-from .preflight import check_project, check_repository, kept_idea
+from .preflight import check_project, check_repository, kept_idea, milestone_to_start
 from .publishing import publishing
 from .questions import take_answers
 from .recovery import end_leftovers
-from .runtime import Clock, Progress, Run, RunEnd, RunRequest
+from .runtime import Clock, Progress, Run, RunEnd, RunRequest, Workspace
 from .sandbox import Sandbox, choose_sandbox, warning_about
 from .seal import Sealer
 from .snapshot import proposed_config, read_project, snapshot_of
 from .step_types import collect_step_types
 from .stop import Stopper, stopping
-from .workspace import Workspace
 
 INBOX_POLL = timedelta(seconds=0.5)
 LIFESPAN_LIMIT = timedelta(seconds=30)
@@ -116,10 +114,8 @@ async def run_project(request: RunRequest) -> RunEnd:
                 milestone = milestone_to_start(request.root, request.idea, last.state, kept)
             if milestone:
                 last = LastRun(seq=last.seq)  # a run of its own
-            settings = request.settings.of(RunSettings)
-            sandbox = await choose_sandbox(
-                request.hooks, settings, request.root, used_before=last.history.sandbox
-            )
+            settings, before = request.settings.of(RunSettings), last.history.sandbox
+            sandbox = await choose_sandbox(request.hooks, settings, request.root, used_before=before)
             if warning := warning_about(sandbox):
                 log.warning("%s", warning)
             try:
@@ -147,7 +143,6 @@ async def undo_interrupted(root: Path, clock: Clock, command: str) -> bool:
         request = RunRequest(
             root=root,
             idea=None,
-            resume=True,
             settings=Settings(values={}),
             hooks=hooks,
             plugins=(),
@@ -458,7 +453,7 @@ async def _close(run: Run, end: End) -> RunEnd:
             outcome=end.outcome,
             exit=end.exit,
             reason=end.reason,
-            notes=notes_of(run),
+            notes=tuple(notes_of(run)),
             dollars=dollars,
             commits=commits,
         )

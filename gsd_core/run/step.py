@@ -81,32 +81,31 @@ from gsd_core.plugins.isolation import current_call
 from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, safe_text
 
+from . import work
 from .agent_call import AgentCall, record_command, run_agent
 from .callbacks import Callbacks
 from .commands import check
-from .deferral import defer_task, deferred_tasks
 from .guard import finish as finish_undoing
 from .guard import guarded_commands
 from .integration import describe, generated_by, merges, take_over, with_merges
 from .ownership import foreign_parts
 from .permission import StepGate
 from .questions import answered_checkpoints, ask
-from .runtime import IN_PLACE, Run
+from .runtime import IN_PLACE, Run, Workspace, workspaces_of
 from .seal import Sealer
 from .snapshot import installed_programs, plan_digests
 from .task_checks import about_earlier_attempts, check_before, replace_check
-from .tasks import commit_task, committed_tasks, has_merged, made_plan, record_plan
+from .tasks import (
+    commit_task,
+    committed_tasks,
+    defer_task,
+    deferred_tasks,
+    has_merged,
+    made_plan,
+    record_plan,
+)
 from .timeouts import core_at_work, inactivity_of
 from .verification import detect, merge_gaps, run_in_checkout, with_committed_work, with_found_gaps
-from .work import (
-    end_of_attempt,
-    found_before,
-    keep_and_ask,
-    report_leftovers,
-    settle_leftovers,
-    written_before,
-)
-from .workspace import Workspace
 
 MAX_FILES = 20_000
 """How many of the project's tracked files a request lists."""
@@ -251,8 +250,8 @@ async def _attempt_in(
 ) -> Attempt:
     """Make the attempt in the workspace that was *entered*, unless it was *refused*."""
     record = run.step(step.id)
-    found = await found_before(run, record)
-    gate = StepGate(run, step.id, written=written_before(run, step.id))
+    found = await work.found_before(run, record)
+    gate = StepGate(run, step.id, written=work.written_before(run, step.id))
     started = facts.AttemptStarted(
         kind=step.kind,
         phase=start.step.phase,
@@ -278,7 +277,7 @@ async def _attempt_in(
     step = attrs.evolve(step, deferred=deferred_tasks(run, step), answered=answered)
 
     async def ended(kind: type[facts.AttemptLost | facts.AttemptFailed], **about: Any) -> None:
-        fact = kind(**about, **await end_of_attempt(run, gate))
+        fact = kind(**about, **await work.end_of_attempt(run, gate))
         run.record(fact, step=step.id, attempt=step.attempt)
 
     try:
@@ -313,7 +312,7 @@ async def _attempt_in(
 async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
     """Let the executor do the step in its workspace."""
     if step.kind == "execute":
-        await keep_and_ask(run, step)
+        await work.keep_and_ask(run, step)
         _require_project(run, step)
         await _set_up(run, step)
     if step.kind == "verify":
@@ -332,9 +331,9 @@ async def _execute(run: Run, step: StepRequest, gate: StepGate) -> Attempt:
         raise ConfigError(f"no plugin executes {step.id!r}: {', '.join(names)} declined")
     result = _validate_result(run, step, outcome.value, outcome.plugin, "gsd_execute_step")
     if host.owned:
-        await report_leftovers(run, step)
+        await work.report_leftovers(run, step)
     elif step.kind == "execute" or host.step.phase is None:
-        await settle_leftovers(run, host.step)
+        await work.settle_leftovers(run, host.step)
     tip = await run.git.head() if run.workspace.name else None
     return Attempt(step=step, result=result, owned=host.owned, tip=tip)
 
@@ -368,7 +367,8 @@ async def _workspace(run: Run, step: StepRequest, stack: AsyncExitStack) -> Path
     kind = cast("type[AbstractAsyncContextManager[Path]]", AbstractAsyncContextManager)
     async with inactivity_of(run.hooks, gsd_workspace, run.limits.hard).running():
         known = run.hooks.plugins_of(gsd_workspace)
-        names = tuple(name for name in run.workspaces if name in known or name != IN_PLACE)
+        chosen = workspaces_of(run.request.settings, is_confined=bool(run.sandbox.name))
+        names = tuple(name for name in chosen if name in known or name != IN_PLACE)
         outcome = await run.hooks.pick(gsd_workspace, names, kind, step)
     if outcome is None or outcome.value is None:
         raise ConfigError(f"no workspace for {step.id!r}: {', '.join(names)} declined")
@@ -640,7 +640,7 @@ class Host:
             done = await _tasks_done(self.run, self.step.id, recorded)
             self.step = attrs.evolve(self.step, plan=recorded, tasks_done=done)
             with self._may_park():
-                await keep_and_ask(self.run, self.step)
+                await work.keep_and_ask(self.run, self.step)
             return self.step
 
     async def find_gaps(self, phase: PhaseView) -> tuple[PhaseView, GapReport]:

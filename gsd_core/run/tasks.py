@@ -17,15 +17,15 @@ from attrs import evolve
 from gsd_core.errors import GsdError
 from gsd_core.git import GitUnavailable, Uncommitted
 from gsd_core.machine import facts
+from gsd_core.machine.facts import AttemptFailed, StepCompleted, TaskDeferred
 from gsd_core.model.checks import CheckResult
 from gsd_core.model.counts import some_of
-from gsd_core.model.step import StepRequest, TaskCommit
+from gsd_core.model.step import DeferredTask, StepRequest, TaskCommit
 from gsd_core.planning.changed_files import is_output
 from gsd_core.planning.model import Plan, Task
 from gsd_core.sanitize import clip, redact, safe_text
 
 from .commit_hooks import commit_with_hooks
-from .deferral import deferred_tasks
 from .delivery import (
     is_committable,
     is_within,
@@ -41,7 +41,7 @@ from .permission import StepGate
 from .runtime import Run
 from .secret_files import REMOVE, allowed_secret_files, bullets, find_secret_files
 from .task_checks import check_task, needs_no_changes, passed_before, problem_of, tests_of_cycle
-from .work import SHOWN, Changes, changes, require_branch, unexplained
+from .work import SHOWN, Changes, changes, put_aside, require_branch, unexplained
 
 MAX_SUBJECT_LENGTH = 120
 MAX_BODY_LENGTH = 1000
@@ -123,10 +123,8 @@ async def commit_task(
     # A task that has nothing to change gets an empty commit: a task is done once it has a commit.
     if not taken and not withheld and not needs_no_changes(run, step, task):
         named_here = f" (you named {', '.join(paths)})" if paths else ""
-        problem = (
-            f"no file of the task has changed since the last commit{named_here}{_others(run.tree, left)}"
-        )
-        return TaskCommit(check=result, problem=problem, left=left)
+        problem = f"no file of the task has changed since the last commit{named_here}"
+        return TaskCommit(check=result, problem=f"{problem}{_others(run.tree, left)}", left=left)
     if is_last and left and not gate.asked_to_name:
         gate.asked_to_name = True
         problem = f"these files would be left out of the plan's commits{_others(run.tree, left)}"
@@ -332,3 +330,50 @@ def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskComm
         check=check,
     )
     run.record(committed, step=step.id, attempt=step.attempt)
+
+
+MAX_REASON = 2000
+
+
+async def defer_task(
+    run: Run, step: StepRequest, gate: StepGate, task: Task, reason: str, paths: Sequence[str]
+) -> DeferredTask:
+    """See :meth:`gsd_core.StepHost.defer_task`.
+
+    What the task left would otherwise get into the commit of the next task. It is kept in a commit below
+    ``refs/gsd/recover`` first. Only files that the task explains are taken back (those that it names, and
+    those that the agent wrote with a tool): a file that a person changed meanwhile stays as it is.
+    """
+    assert step.plan is not None, "only a plan has tasks"
+    known = next((one for one in deferred_tasks(run, step) if one.task == task.number), None)
+    if known:
+        return known
+    await check_seal(run, step=step.id, attempt=step.attempt)
+    named = {relative_to(step.tree, path) for path in (*paths, *task.files)} - {"."}
+    found = (await changes(run, step.id)).ours
+    taken = tuple(path for path in found if may_commit(path) and is_within(path, {*named, *gate.written}))
+    name = f"{run.id}-{step.plan.id}-task-{task.number}"
+    # A crash before the fact repeats all of it: what was taken back is no change any more.
+    ref = await put_aside(run, name, taken)
+    deferred = TaskDeferred(
+        plan=step.plan.id,
+        task=task.number,
+        name=safe_text(task.name, multiline=False),
+        reason=clip(redact(safe_text(reason)), MAX_REASON),
+        ref=ref,
+        paths=taken,
+    )
+    run.record(deferred, step=step.id, attempt=step.attempt)
+    return deferred
+
+
+def deferred_tasks(run: Run, step: StepRequest) -> tuple[DeferredTask, ...]:
+    """Return the tasks of the step's plan that were deferred since an attempt last failed or completed."""
+    found: dict[int, DeferredTask] = {}
+    for fact in run.facts(TaskDeferred, AttemptFailed, StepCompleted, step=step.id):
+        if not isinstance(fact.data, TaskDeferred):
+            # Whoever repeats the step wants the whole plan.
+            found.clear()
+        elif step.plan is not None and fact.data.plan == step.plan.id:
+            found[fact.data.task] = fact.data
+    return tuple(found.values())

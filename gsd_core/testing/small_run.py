@@ -304,7 +304,6 @@ def _request(
     return RunRequest(
         root=root,
         idea=None,
-        resume=True,
         settings=attrs.evolve(found, values={**found.values, **overridden}),
         hooks=hooks,
         plugins=(),

@@ -170,7 +170,6 @@ def request(
     return RunRequest(
         root=root,
         idea=given,
-        resume=given is None,
         settings=settings,
         hooks=hooks,
         plugins=(),
