@@ -21,8 +21,6 @@ from .target import Target as Target
 from .target import find_target as find_target
 
 SCHEMA_VERSION = 1
-TIMEOUT = 180.0
-"""Seconds for the plugin's process."""
 
 Status: TypeAlias = Literal["holds", "broken", "skipped"]
 
@@ -38,13 +36,13 @@ class RuleResult:
 
 
 def check_plugin(
-    target: Target, *, commands: Collection[str] = (), run_agent: bool = False, seconds: float = TIMEOUT
+    target: Target, *, commands: Collection[str] = (), run_agent: bool = False
 ) -> tuple[RuleResult, ...]:
     """Return a result for each rule; *commands* are the names of built-in subcommands.
 
-    An agent is called only with *run_agent*. The plugin's process is ended after *seconds*.
+    An agent is called only with *run_agent*. The plugin's process is ended after three minutes.
     """
-    findings = run_plugin(target, list(commands), run_agent=run_agent, seconds=seconds)
+    findings = run_plugin(target, list(commands), run_agent=run_agent)
     try:
         static = _static_problems(target, sorted(findings.hooks))
     except UserError as error:

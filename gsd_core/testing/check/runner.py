@@ -30,6 +30,8 @@ from .rules import Findings
 from .side_effects import AuditHook, captured_stdout, process_state
 from .target import Target
 
+TIMEOUT = 180.0
+"""Seconds for the plugin's process."""
 MAX_IMPORT_SECONDS = 0.5
 MAX_IMPORT_WAIT = 2.0
 MAX_PAUSE = 15.0
@@ -66,8 +68,8 @@ class Request:
     settings: dict[str, Any] = attrs.field(factory=dict[str, Any])
 
 
-def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds: float) -> Findings:
-    """Run *target* in a separate process for at most *seconds*; return the findings."""
+def run_plugin(target: Target, commands: list[str], *, run_agent: bool) -> Findings:
+    """Run *target* in a separate process, for a limited time; return the findings."""
     with tempfile.TemporaryDirectory(prefix="gsd-check-") as name:
         base = Path(name)
         project, home, saved = base / "project", base / "home", base / "findings.json"
@@ -87,7 +89,7 @@ def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds:
             run_agent=run_agent,
             settings=dict(target.check_settings),
         )
-        rule, how = _run_process(request, seconds)
+        rule, how = _run_process(request)
         findings = Findings.load(saved)
     if findings.current != "end":
         # It ended too early: the part that was running broke a rule.
@@ -96,7 +98,7 @@ def run_plugin(target: Target, commands: list[str], *, run_agent: bool, seconds:
     return findings
 
 
-def _run_process(request: Request, seconds: float) -> tuple[str, str]:
+def _run_process(request: Request) -> tuple[str, str]:
     """Run :func:`main` in another process; return the rule that its end breaks, and how it ended."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GSD_")}
     environment = {
@@ -114,11 +116,11 @@ def _run_process(request: Request, seconds: float) -> tuple[str, str]:
             capture_output=True,
             cwd=request.project,
             env=environment,
-            timeout=seconds,
+            timeout=TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return "prompt", f"did not finish within {seconds:g} s"
+        return "prompt", f"did not finish within {TIMEOUT:g} s"
     last_line = done.stderr.strip().rpartition("\n")[2][:300]
     how = f"the process exited with code {done.returncode}"
     return "names-errors", f"{how}: {last_line}" if last_line else how

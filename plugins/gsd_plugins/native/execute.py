@@ -224,7 +224,12 @@ def _summary(
         decisions=(*log.rulings, *report.decisions),
         deviations=(
             *report.deviations,
-            *_replaced(log),
+            *(
+                f"The check of task {number} was replaced, because it {_BECAUSE[each.because]}: "
+                f"`{each.was}` became `{each.check}` ({each.reason})"
+                for number, each in sorted(log.decisions.items())
+                if each.check != each.was
+            ),
             *_cycle_deviations(tasks),
             *(f"An agent did what only the run may do, which was undone: {what}" for what in undone),
         ),
@@ -266,12 +271,3 @@ def _cycle_deviations(tasks: Sequence[FinishedTask]) -> Iterator[str]:
                     f"[TDD] Task {task.number} ({commit.commit[:7]}) changed tests after they had failed: "
                     f"{', '.join(changed)}. {finished.what}"
                 )
-
-
-def _replaced(log: TaskLog) -> tuple[str, ...]:
-    return tuple(
-        f"The check of task {number} was replaced, because it {_BECAUSE[each.because]}: `{each.was}` became "
-        f"`{each.check}` ({each.reason})"
-        for number, each in sorted(log.decisions.items())
-        if each.check != each.was
-    )

@@ -95,12 +95,14 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     accept = acceptance(PlansAnswer, problems_of)
     result = await host.run_agent("plan", task, accept)
     plans = _plans(step, result)
+    # At depth comprehensive, unless ``workflow.plan_check`` is false.
+    is_reviewed = step.depth == "comprehensive" and get(step.planning.config, "workflow.plan_check", True)
     revision = reviews = 0
     while True:
         problems = validate_plans(step, plans, _plans(step, result, as_written=True))
         if not revision and not step.round:
             problems = (*problems, *lost_facts(step, plans))
-        if not problems and _is_reviewed(step) and reviews < MAX_REVIEWS:
+        if not problems and is_reviewed and reviews < MAX_REVIEWS:
             reviews += 1
             problems = await _review(step, plans, reviews, host)
             if problems and (reviews == MAX_REVIEWS or revision == MAX_REVISIONS):
@@ -313,11 +315,6 @@ def _checkpoint_details(answer: TaskAnswer) -> Mapping[str, str]:
 
 
 # The review by an agent that did not write the plans
-
-
-def _is_reviewed(step: StepRequest) -> bool:
-    """Whether plans are reviewed: at depth comprehensive, unless ``workflow.plan_check`` is false."""
-    return step.depth == "comprehensive" and get(step.planning.config, "workflow.plan_check", True)
 
 
 async def _review(step: StepRequest, plans: Sequence[Plan], number: int, host: StepHost) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class Connection:
         self._publisher = asyncio.create_task(self._publish())
         self._printed.pop((session, False), None)
         if about.get("output") is True and session != EVERYTHING:
-            self._printed[session, False] = Printed(cursor=_number_in(about, "cursor", -OUTPUT_BYTES))
+            self._printed[session, False] = Printed(cursor=_cursor_in(about, -OUTPUT_BYTES))
 
     async def _unsubscribe(self, about: Mapping[str, Any]) -> None:
         session = self._session_in(about, may_be_all=True)
@@ -173,7 +173,7 @@ class Connection:
         if about.get("close") is True:
             self._printed.pop((session, True), None)
             return
-        cursor = _number_in(about, "cursor", 0)
+        cursor = _cursor_in(about, 0)
         if len(self._printed) >= MAX_SESSIONS:
             raise Refused(409, f"a connection may follow at most {MAX_SESSIONS} outputs")
         self._printed[session, True] = Printed(cursor=cursor)
@@ -290,8 +290,8 @@ class Connection:
             await self.send({"type": "websocket.close", "code": code})
 
 
-def _number_in(about: Mapping[str, Any], name: str, default: int) -> int:
-    found = about.get(name, default)
+def _cursor_in(about: Mapping[str, Any], default: int) -> int:
+    found = about.get("cursor", default)
     if not isinstance(found, int) or isinstance(found, bool) or abs(found) > 1 << 60:
-        raise Refused(400, f"{name}: expected a number")
+        raise Refused(400, "cursor: expected a number")
     return found
