@@ -100,7 +100,7 @@ class ToolRecord:
     last line that a read asked for, or how many lines a search shows before and after each that it finds;
     ``None`` if that is not known, or if it shows only names of files. *cases* are test cases that passed in a
     command that the core ran: the first of them, if there are many. *passes_without*: the command ended and
-    printed the same without the work of the phase.
+    printed the same without the work of the phase. *flaw* says why it proves nothing: it ran no tests.
     """
 
     tool: str
@@ -110,6 +110,7 @@ class ToolRecord:
     shown: tuple[int, int] | None = None
     cases: tuple[str, ...] = ()
     passes_without: bool = False
+    flaw: str = ""
 
 
 @attrs.frozen(kw_only=True)

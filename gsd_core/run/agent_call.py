@@ -304,6 +304,7 @@ def record_command(result: CheckResult) -> None:
                 exit=result.exit,
                 cases=passed,
                 passes_without=result.passes_without,
+                flaw=result.flaw,
             )
         )
 

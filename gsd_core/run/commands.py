@@ -25,7 +25,7 @@ from gsd_core.processes import end_marked
 from gsd_core.programs import find_program
 from gsd_core.sanitize import one_line, redact, sanitize
 
-from .check_output import does_nothing, flaw_in, scripts_in
+from .check_output import NO_TESTS, does_nothing, flaw_in, scripts_in
 from .sandbox import Confinement, Sandbox
 from .test_cases import REPORTERS, read_cases, variables
 
@@ -119,7 +119,8 @@ async def check(
     result = await asyncio.to_thread(_result, command, tree, ran)
     if reports:
         cases = await asyncio.to_thread(read_cases, reports, tree, ran.output, began)
-        result = attrs.evolve(result, cases=cases)
+        none_ran = cases and all(case.outcome == "skipped" for case in cases)
+        result = attrs.evolve(result, cases=cases, flaw=result.flaw or (NO_TESTS if none_ran else ""))
     return result
 
 

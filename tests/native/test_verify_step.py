@@ -423,6 +423,11 @@ def cites(**citation: Any) -> dict[str, Any]:
         ),
         ({"command": "true", "exit": 0}, (ToolRecord(tool="run_command", target="true", exit=0),), "nothing"),
         ({}, (READ,), "needs"),
+        (
+            {"command": "pytest -k x", "exit": 0},
+            (ToolRecord(tool="run_command", target="pytest -k x", exit=0, flaw="ran no tests"),),
+            "`pytest -k x` ran no tests",
+        ),
         ({**LINE, "command": "python3 notes.py", "exit": 1}, (READ, CLOCK), "not both"),
     ],
 )
@@ -586,6 +591,18 @@ def test_the_lines_of_a_test_prove_nothing_alone_because_nobody_ran_it(tree: Pat
 
     assert not report_of(a_step(ADD), host).passed
     assert "test_notes.py:1-2 is a test, and proves something when it runs" in host.complaints[0][0]
+
+
+def test_the_documentation_of_a_function_proves_nothing(tree: Path) -> None:
+    (tree / "half.py").write_text('def half(x):\n    """Round up."""\n    return x // 2\n')
+    read = ToolRecord(tool="Read", target="half.py")
+    host = FakeHost(agent=says(cites(file="half.py", first=2, last=2), uses=(read,)))
+
+    assert not report_of(a_step(ADD), host).passed
+    assert "half.py: lines 2 to 2 are documentation: cite the code" in host.complaints[0][0]
+    assert report_of(
+        a_step(ADD), FakeHost(agent=says(cites(file="half.py", first=1, last=3), uses=(read,)))
+    ).passed
 
 
 def test_a_verdict_that_holds_and_says_what_is_missing_contradicts_itself() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
@@ -103,6 +104,8 @@ class Sources:
             return f"{name}: lines {first} to {last} are blank, or only signs"
         if path.suffix not in DOCUMENTS and all(COMMENT.match(line) for line in cited):
             return f"{name}: lines {first} to {last} are comments: cite the code"
+        if path.suffix == ".py" and _is_documentation(text, first, last):
+            return f"{name}: lines {first} to {last} are documentation: cite the code"
         shown = {number for use in self.uses for number in self._shown(use, path, lines)}
         if not shown:
             return f"{name} was not read in this conversation: read it, then judge again"
@@ -155,6 +158,10 @@ class Sources:
         if others := sorted({str(code) for code in exits if code != citation.exit}):
             ended = " or ".join("without an exit code" if code == "None" else code for code in others)
             return f"`{command}` did not exit with {citation.exit} but with {ended}"
+        flaws = {use.flaw for use in self.uses if use.target.strip() == command}
+        flaws |= {one.result.flaw for one in self.checks if one.result.command.strip() == command}
+        if "" not in flaws:
+            return f"`{command}` {min(flaws)}: it proves nothing"
         return self._problem_of_case(citation, command)
 
     def _problem_of_case(self, citation: Citation, command: str) -> str:
@@ -178,6 +185,22 @@ def describe(citation: Citation) -> str:
         return f"`{citation.command}` (exit {citation.exit})" + f", {citation.case}" * bool(citation.case)
     lines = str(citation.first)
     return f"{citation.file}:{lines if citation.last == citation.first else f'{lines}-{citation.last}'}"
+
+
+def _is_documentation(code: str, first: int, last: int) -> bool:
+    """Whether lines of Python are inside of one string that is a statement, as documentation is."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    texts = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+    return any(node.lineno <= first and last <= (node.end_lineno or 0) for node in texts)
 
 
 def _top(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import attrs
 
@@ -223,9 +223,10 @@ def lost_facts(answer: RoadmapAnswer, statements: Sequence[Statement]) -> Iterat
     for statement in statements:
         name = statement.id
         facts = exact_facts(statement.text)
-        # A bare number may be an example of what is wrong today.
+        # A bare number may be an example of what is wrong today, and a name that of what others change.
         rules = [one for one in facts if one.kind != "number" or one.bound or one.unit]
-        if name in answer.context and name not in kept and rules:
+        is_new = missing_facts(rules, "\n".join(chain(*kept.values(), *beside.values()))) == tuple(rules)
+        if name in answer.context and name not in kept and rules and is_new:
             yield (
                 f"{name} is in context, which means that it asks for nothing, but it says "
                 f"{_quote(statement.text)}: make a requirement or a constraint of it, or leave it there if "

@@ -28,7 +28,9 @@ def command_runner(host: StepHost) -> Callable[[Mapping[str, Any]], Awaitable[st
         left -= 1
         ran = await host.run_command(call.command)
         status = "It did not run to its end." if ran.exit is None else f"exit {ran.exit}"
-        if ran.passes_without:
+        if ran.flaw:
+            status += f", but it {ran.flaw}: it proves nothing"
+        elif ran.passes_without:
             status += ", and the same without the work of this phase: it proves nothing about it"
         passed = [case.name for case in ran.cases if case.outcome == "passed"]
         cases = f"\ntest cases that passed: {some_of(passed, CASES_LISTED)}" if passed else ""

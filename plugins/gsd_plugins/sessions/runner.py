@@ -98,8 +98,7 @@ class Wakeup:
             os.set_inheritable(end, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in SIGNALS:
-            # The number of the signal is read from the pipe.
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, _ignore)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return cls(descriptor)
 
@@ -258,6 +257,10 @@ class Runner:
         reason = "" if row.asked else row.session.reason
         said = "; ".join(filter(None, [killed or cut_off or reason, lost_output]))
         self.row.end(state, exit_code=code, reason=said)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing: the number of the signal is read from the pipe."""
 
 
 if __name__ == "__main__":
