@@ -188,19 +188,16 @@ def describe(citation: Citation) -> str:
 
 
 def _is_documentation(code: str, first: int, last: int) -> bool:
-    """Whether lines of Python are inside of one string that is a statement, as documentation is."""
+    """Whether lines of Python are inside of the documentation of a function or class."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    texts = (
-        node
+    return any(
+        node.body[0].lineno <= first and last <= (node.body[0].end_lineno or 0)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node)
     )
-    return any(node.lineno <= first and last <= (node.end_lineno or 0) for node in texts)
 
 
 def _top(name: str) -> str:
