@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
@@ -23,7 +24,7 @@ from rich.text import Text
 from gsd_core.errors import NotFound, UserError
 from gsd_core.own_process import data_output
 from gsd_core.programs import find_program
-from gsd_core.sanitize import one_line, safe_data
+from gsd_core.sanitize import one_line, safe_data, safe_text
 
 from .global_options import global_options_of, gsd_command
 from .output import console, json_flag, print_line, shown_signs, styled, wrapped_text
@@ -76,6 +77,7 @@ STYLES = {
 @click.option(
     "-n", "count", type=click.IntRange(min=0), default=None, metavar="N", help="only the last N entries"
 )
+@click.option("--prompts", is_flag=True, help="what agents were asked, in full, instead of what was done")
 @click.option("--no-pager", is_flag=True, help="print everything at once, without a pager")
 def command(
     ctx: click.Context,
@@ -86,6 +88,7 @@ def command(
     since: str,
     after: int,
     count: int | None,
+    prompts: bool,
     no_pager: bool,
     as_json: bool,
 ) -> None:
@@ -94,7 +97,11 @@ def command(
     The log contains all runs of the project. At a terminal it is shown with a pager: GSD_PAGER, PAGER, or
     less. What agents did in detail is shown only with --kind activity. With --json each line is a JSON
     object, one for each record of the journal; records have numbers, which you can pass to --after.
+
+    With --prompts, it shows for each call of an agent what the model got: the system prompt, the prompt, the
+    functions and the schema of the answer. What Claude Code adds itself is not among it.
     """
+    from gsd_core.machine.facts import PROMPT
     from gsd_core.machine.history import phase_of
     from gsd_core.model.ids import normal_phase
     from gsd_core.views.log import parse_since
@@ -109,6 +116,7 @@ def command(
     def accepts(record: Record, kind: str) -> bool:
         return (
             record.seq > after
+            and prompts == (record.kind == "agent.activity" and record.data.get("kind") == PROMPT)
             and (oldest is None or record.at >= oldest)
             and (not number or phase_of(record.step) == number)
             and (not step or _is_part(record.step, step))
@@ -125,6 +133,11 @@ def command(
                 count=count,
                 after=after,
             )
+            return
+        if prompts:
+            with paged(wanted=not (no_pager or follow), project=root) as stream:
+                write = partial(_print_prompt, console(stream))
+                _read(root, lambda one: one if accepts(one, "") else None, write, follow=follow, count=count)
             return
         narrator, is_empty = Narrator(), False  # also if the reader closes the pager early
 
@@ -188,6 +201,15 @@ def print_record(record: Record) -> None:
     from gsd_core.views.log import log_json
 
     click.echo(json.dumps(safe_data(log_json(record))), file=data_output())
+
+
+def _print_prompt(to: Console, record: Record) -> None:
+    """Print what an agent was asked, below a line that names the step, the role and the call."""
+    role, key, text = (str(record.data.get(name) or "") for name in ("tool", "key", "text"))
+    title = f"{record.at.astimezone():%H:%M:%S}  {record.step}  {role}" + f" ({key})" * (key != role)
+    to.print(styled(one_line(title, MAX_TEXT), "bold underline"), soft_wrap=True)
+    to.print(styled(safe_text(text), ""), soft_wrap=True)
+    to.print()
 
 
 def _read(

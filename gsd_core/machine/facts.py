@@ -584,9 +584,16 @@ class AgentUsed:
     use: ToolRecord
 
 
+PROMPT = "prompt"
+"""The kind of an activity that is what the agent was asked, not what it does."""
+
+
 @fact("agent.activity")
 class AgentActivity:
-    """What an agent does; with the *usage* of a turn, if one ended. It is no fact, and may be lost."""
+    """What an agent does; with the *usage* of a turn, if one ended. It is no fact, and may be lost.
+
+    One of the kind ``prompt`` is what the agent was asked, which only ``gsd log --prompts`` shows.
+    """
 
     key: str = ""
     kind: str = ""

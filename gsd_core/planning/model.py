@@ -7,6 +7,7 @@ text without leading zeros (``2.1``); plan ids have them (``02.1-03``).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -211,7 +212,8 @@ class PhaseView:
     in ROADMAP.md. *history* is ``None`` if the project is not in a repository. *commits* are the full ids of
     the commits of executed plans, by plan, *changed* the paths that these commits changed (both for
     detectors, in verify, and in steps of plugins' own kinds). *unnoticed* are faults in these files that none
-    of the checks notices (only in verify, as far as there was time). *absent* are exact words and numbers of
+    of the checks notices (only in verify, as far as there was time); *measured_for* is how long it took to
+    find out what fails without the phase's work. *absent* are exact words and numbers of
     requirements and decisions that no file of the project contains, by id (only in verify).
     """
 
@@ -235,6 +237,7 @@ class PhaseView:
     commits: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     changed: tuple[str, ...] = ()
     unnoticed: tuple[Unnoticed, ...] = ()
+    measured_for: timedelta = timedelta()
     absent: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
 
     @property

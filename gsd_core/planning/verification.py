@@ -362,7 +362,9 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
     if cases:
         more = f"\n\n{len(cases) - MAX_CASES} more are not listed." if len(cases) > MAX_CASES else ""
         listed = _table(("Check", "Test Case", "Fails Without"), cases[:MAX_CASES])
-        yield f"### Test Cases\n\n{listed}{more}"
+        seconds = phase.measured_for.total_seconds()
+        took = f"\n\nIt took {seconds:.1f} s to measure this." if seconds else ""
+        yield f"### Test Cases\n\n{listed}{more}{took}"
 
 
 def _fails_without(plan: str, case: CaseResult) -> str:

@@ -44,7 +44,7 @@ from .commands import CommandGate
 OWN_TESTS = re.compile(rb"#\[(?:test|cfg\(test\))\]|import\.meta\.vitest|^\s*>>> ", re.MULTILINE)
 """What a file has that contains its tests: Rust, Vitest's tests in source, Python's doctest."""
 LEAST_TIME = timedelta(seconds=30)
-LEAST_FOR_FAULTS = timedelta(seconds=5)
+LEAST_FOR_FAULTS = timedelta(seconds=3)
 TIMES = 3
 """The most time for all plans of a phase, as a multiple of what their checks took."""
 BY = "ablation"
@@ -60,10 +60,12 @@ class Ablation:
     """The *checks* of a phase, marked if they pass without the work of their plan.
 
     *seen* says which plans were not measured, because no time was left. *unnoticed* are faults that all
-    checks of the phase pass with. *gaps* are plans whose own tests all pass without their work.
+    checks of the phase pass with. *gaps* are plans whose own tests all pass without their work. *took* is how
+    long this took.
     """
 
     checks: tuple[TaskCheck, ...]
+    took: timedelta = timedelta()
     seen: tuple[Observation, ...] = ()
     unnoticed: tuple[Unnoticed, ...] = ()
     gaps: tuple[Gap, ...] = ()
@@ -86,7 +88,8 @@ async def ablation(
         return Ablation(checks=phase.checks)
     promises = tuple(one.text for one in requirements if one.id in phase.requirements)
     measured = _Measurement(gate=gate, git=git, hooks=hooks, phase=phase, promises=promises, limits=limits)
-    measured.end = measured.now + min(limits.ablation, max(LEAST_TIME, TIMES * took)).total_seconds()
+    began = measured.now
+    measured.end = began + min(limits.ablation, max(LEAST_TIME, TIMES * took)).total_seconds()
     for name in phase.commits:
         await measured.take_out(name)
     measured.end = min(measured.end, measured.now + max(LEAST_FOR_FAULTS, took).total_seconds())
@@ -98,6 +101,7 @@ async def ablation(
             attrs.evolve(one, result=measured.results.get((one.plan, one.result.command), one.result))
             for one in phase.checks
         ),
+        took=timedelta(seconds=measured.now - began),
         seen=tuple(Observation(text=text, severity="minor") for text in measured.seen()),
         unnoticed=tuple(measured.unnoticed),
         gaps=tuple(measured.gaps),

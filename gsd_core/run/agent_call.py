@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,14 @@ import attrs
 from gsd_core.codec import structure, unstructure
 from gsd_core.errors import ConfigError, Exhausted, Permanent, PluginError, Postponed, RejectedAnswer
 from gsd_core.hookspecs import gsd_check_budget, gsd_run_agent
-from gsd_core.machine.facts import AgentActivity, AgentClosed, AgentOpened, AgentProcess, AgentUsed
+from gsd_core.machine.facts import (
+    PROMPT,
+    AgentActivity,
+    AgentClosed,
+    AgentOpened,
+    AgentProcess,
+    AgentUsed,
+)
 from gsd_core.model.agent import (
     Activity,
     AgentResult,
@@ -597,6 +605,15 @@ def _record_opened(call: AgentCall, task: AgentTask) -> None:
         owns_planning=task.owns_planning or None,
     )
     call.run.record(opened, step=call.step, attempt=call.attempt)
+    resumed = task.conversation is not None and task.conversation.resume
+    parts = {"Prompt": task.prompt}
+    if not resumed:
+        functions = (f"{one.name}: {one.description}" for one in task.functions)
+        answer = json.dumps(task.schema) if task.schema else ""
+        parts = {"System": task.system, **parts, "Functions": "\n\n".join(functions), "Answer": answer}
+    text = "\n\n".join(f"[{name}]\n{part}" for name, part in parts.items() if part)
+    note = AgentActivity(key=call.key, kind=PROMPT, tool=task.role, text=text)
+    call.run.note(note, step=call.step, attempt=call.attempt)
 
 
 def _record_closed(call: AgentCall, ended: str, usage: Usage, value: AgentResult | None = None) -> None:

@@ -15,7 +15,7 @@ from attrs import define
 
 from gsd_core.codec import structure, unstructure
 from gsd_core.hookspecs import gsd_on_event
-from gsd_core.machine.facts import QuestionAsked, Record, typed
+from gsd_core.machine.facts import PROMPT, QuestionAsked, Record, typed
 from gsd_core.machine.state import State, inquiry_key
 from gsd_core.model.event import Event, EventName
 from gsd_core.model.ids import StepId
@@ -168,6 +168,8 @@ def _translate(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
             yield "question.withdrawn", {"questions": [question.id for question in asked]}
         case "agent.closed":
             yield "cost.changed", _cost(data["usage"])
+        case "agent.activity" if data.get("kind") == PROMPT:
+            pass
         case (
             "step.failed"
             | "step.skipped"

@@ -23,7 +23,7 @@ from gsd_core.git.untrusted import LocalProgram
 from gsd_core.hookspecs import RunInfo
 from gsd_core.journal.confidential import without_secrets
 from gsd_core.journal.store import Journal
-from gsd_core.machine.facts import KIND_OF, AgentActivity, Record, Recorded
+from gsd_core.machine.facts import KIND_OF, PROMPT, AgentActivity, Record, Recorded
 from gsd_core.machine.fold import fold
 from gsd_core.machine.history import History, fold_history
 from gsd_core.machine.ledger import Ledger
@@ -251,10 +251,15 @@ class Run:
         return record
 
     def note(self, activity: AgentActivity, *, step: str, attempt: int) -> None:
-        """Note an agent's activity: observers see it, but it is not a fact and may be lost in a crash."""
+        """Note an agent's activity: observers see it, but it is not a fact and may be lost in a crash.
+
+        Its prompt is only kept.
+        """
         kind = KIND_OF[AgentActivity]
         data = without_secrets(kind, unstructure(activity))
         seq = self.journal.activity(kind, data, run=self.id, step=step, attempt=attempt)
+        if activity.kind == PROMPT:
+            return
         note = Record(
             seq=seq,
             run=self.id,

@@ -46,7 +46,7 @@ from gsd_core.plugins.validation import validate_storable
 from gsd_core.sanitize import clip, safe_text, sanitize
 from gsd_core.settings import LimitSettings
 
-from .ablation import ablation, without_work
+from .ablation import Ablation, ablation, without_work
 from .checkout import checkout_of
 from .commands import CommandGate, check
 from .delivery import find_undelivered, with_history
@@ -103,7 +103,7 @@ async def detect(run: Run, step: StepRequest, gate: StepGate) -> StepRequest:
     phase = evolve(phase, checks=with_results_before(run, checks.results))
     requirements = step.planning.requirements
     without = await ablation(RepeatGate(gate), git, run.hooks, phase, requirements, run.limits, checks.took)
-    phase = evolve(phase, checks=without.checks, unnoticed=without.unnoticed)
+    phase = _with_measured(phase, without)
     checks = evolve(checks, gaps=(*checks.gaps, *without.gaps))
     # After the checks, because they may change files.
     phase = await with_history(git, phase)
@@ -130,6 +130,10 @@ async def _with_commits(git: Git, phase: PhaseView) -> PhaseView:
     [commits] = await phase_commits(git, [phase])
     paths = await git.paths_of([sha for ids in commits.values() for sha in ids])
     return evolve(phase, commits=commits, changed=paths)
+
+
+def _with_measured(phase: PhaseView, found: Ablation) -> PhaseView:
+    return evolve(phase, checks=found.checks, unnoticed=found.unnoticed, measured_for=found.took)
 
 
 def _absent(
@@ -196,7 +200,7 @@ async def examine(
         checks = await check_plans(gate, phase, limits.check, git)
         phase = evolve(phase, checks=checks.results)
         without = await ablation(gate, git, hooks, phase, requirements, limits, checks.took)
-        phase, seen = evolve(phase, checks=without.checks, unnoticed=without.unnoticed), without.seen
+        phase, seen = _with_measured(phase, without), without.seen
         checks = evolve(checks, gaps=(*checks.gaps, *without.gaps))
     refused = [c.result.command for c in phase.checks if c.result.exit is None]
     phase = await with_history(git, phase)

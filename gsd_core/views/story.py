@@ -192,7 +192,7 @@ class Narrator:
 
     def _activity(self, record: Record, data: facts.AgentActivity) -> _Told | None:
         said = [part for part in (data.tool.removeprefix(FUNCTION_TOOLS), data.text) if part]
-        return _Told(text=": ".join(said)) if said and data.kind != "start" else None
+        return _Told(text=": ".join(said)) if said and data.kind not in ("start", facts.PROMPT) else None
 
     # Questions
 

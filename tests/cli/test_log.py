@@ -129,6 +129,21 @@ def test_filters_limit_the_records_in_json(bench: Bench) -> None:
     assert kinds("--kind", "other") == ["project.observed"]
 
 
+def test_the_prompts_of_agents_are_shown_in_full_only_if_asked_for(bench: Bench) -> None:
+    worked(bench)
+    text = "[System]\nYou plan.\n\n[Prompt]\nPlan phase 2.\x1b[31m"
+    bench.fact("agent.activity", "2/plan", key="revise-1", kind="prompt", tool="planner", text=text)
+
+    shown = log(bench, "--prompts").splitlines()
+    assert shown[0].endswith("2/plan planner (revise-1)")
+    assert shown[1:] == ["[System]", "You plan.", "", "[Prompt]", "Plan phase 2.", ""]
+    assert log(bench, "--prompts", "--step", STEP) == ""
+    [record] = map(json.loads, log(bench, "--prompts", "--json").splitlines())
+    assert record["data"]["text"].startswith("[System]")
+    for args in ((), ("--kind", "activity"), ("--json",)):
+        assert "You plan." not in log(bench, *args)
+
+
 def test_a_duration_counts_from_the_start_even_if_that_is_not_shown(bench: Bench) -> None:
     assert "complete plan (012345678, 7 s, $0.42)" in log(worked(bench), "--after", "10")
 

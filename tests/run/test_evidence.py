@@ -10,7 +10,7 @@ from attrs import evolve
 
 from gsd_core.codec import structure
 from gsd_core.errors import Transient
-from gsd_core.hookspecs import gsd_answer, gsd_permit_tool
+from gsd_core.hookspecs import gsd_answer, gsd_on_event, gsd_permit_tool
 from gsd_core.machine.state import Options
 from gsd_core.model.agent import (
     AgentHost,
@@ -22,6 +22,7 @@ from gsd_core.model.agent import (
     ToolRecord,
     ToolUse,
 )
+from gsd_core.model.event import Event
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.planning.survey import read_planning
 from gsd_plugins.rehearsal import Scenario
@@ -69,6 +70,24 @@ def test_the_tools_of_a_verifier_are_recorded_with_its_answer(tmp_path: Path) ->
     assert [(use.tool, use.exit) for use in uses] == [("Read", None), ("run_command", 0)]
     assert (root / uses[0].target).is_file()
     assert uses[1].target.startswith("python3 -m unittest")
+
+
+def test_each_prompt_is_kept_and_only_for_gsd_log(tmp_path: Path) -> None:
+    root, seen = h.repository(tmp_path / "project"), list[Event]()
+
+    async def watch(event: Event) -> None:
+        seen.append(event)
+
+    h.do(h.request(root, h.one_phase(), given=h.idea(), watcher=h.plugin(gsd_on_event, watch)))
+
+    kept = [fact for fact in h.facts(root, "agent.activity") if fact.data["kind"] == "prompt"]
+    opened = h.facts(root, "agent.opened")
+    assert [(fact.step, fact.data["key"], fact.data["tool"]) for fact in kept] == [
+        (fact.step, fact.data["key"], fact.data["role"]) for fact in opened
+    ]
+    assert all("[System]\n" in fact.data["text"] and "[Answer]\n{" in fact.data["text"] for fact in kept)
+    assert "[Functions]\ntask_done: " in next(f.data["text"] for f in kept if f.data["tool"] == "executor")
+    assert all(event.data.get("kind") != "prompt" for event in seen if event.name == "agent.activity")
 
 
 def test_what_an_agent_claims_to_have_used_is_not_believed(tmp_path: Path) -> None:
@@ -126,7 +145,7 @@ def test_what_was_read_before_a_failure_counts_in_the_resumed_conversation(tmp_p
     request = h.request(root, h.Watched(h.one_phase(), fails_once), given=h.idea())
     end = h.do(request)
     if end.exit:  # without a retry in the same process, the run continues the conversation in the next
-        end = h.do(evolve(request, idea=None, resume=True))
+        end = h.do(evolve(request, idea=None))
 
     assert end.exit == 0, end
     assert len(set(conversations)) == 1
@@ -154,7 +173,7 @@ def test_complaints_that_got_no_answer_are_made_again_and_nothing_is_asked_twice
     request = h.request(root, h.Watched(h.one_phase(), fails_after_complaints), given=h.idea())
     end = h.do(request)
     if end.exit:
-        end = h.do(evolve(request, idea=None, resume=True))
+        end = h.do(evolve(request, idea=None))
 
     assert end.exit == 0, end
     first, second, third = prompts

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import Any, assert_never, cast
 
 import attrs
@@ -195,9 +196,12 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
     for kind, name in kinds.items():
         questions = "\n".join(_question_about(step, one) for one in required if one.kind == kind)
         asked.append(section(f"{name} to verify", fence(name.lower(), questions)))
+    later = [*dropwhile(lambda one: one.number != phase.number, step.planning.phases)][1:]
+    to_come = bullets(f"{one.number}: {one.name}: {one.goal}" for one in later)
     outputs = fence("commands", "\n".join(map(_check_output, phase.checks)))
     return join(
         section("The phase", fence("phase", f"{phase.name}\n{phase.goal}")),
+        section("Later phases, whose work is not missing here", fence("later", to_come)),
         section("Constraints of the project", fence("constraints", _constraints(step))),
         earlier_decisions_section(step, phase),
         *asked,
@@ -206,7 +210,10 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         section("Files that the plans list as changed", fence("files", bullets(files))),
         section("Files of the commits that no plan lists", fence("unlisted", bullets(unlisted))),
         section("Current output of the checks, in a clean checkout", outputs),
-        section("Faults that no test notices", fence("faults", bullets(map(str, phase.unnoticed)))),
+        section(
+            "Faults that no test notices: findings only if what an id says could break",
+            fence("faults", bullets(map(str, phase.unnoticed))),
+        ),
         section(
             "Exact words that no file of the project contains",
             fence("absent", bullets(f"{name}: {some_of(words)}" for name, words in phase.absent.items())),
