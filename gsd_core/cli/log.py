@@ -113,10 +113,13 @@ def command(
     _refuse_unknown(root, normal_phase(phase), step)
     number, oldest = normal_phase(phase), parse_since(since, now()) if since else None
 
+    def is_prompt(record: Record) -> bool:
+        return record.kind == "agent.activity" and record.data.get("kind") == PROMPT
+
     def accepts(record: Record, kind: str) -> bool:
         return (
             record.seq > after
-            and prompts == (record.kind == "agent.activity" and record.data.get("kind") == PROMPT)
+            and (is_prompt(record) if prompts else as_json or not is_prompt(record))
             and (oldest is None or record.at >= oldest)
             and (not number or phase_of(record.step) == number)
             and (not step or _is_part(record.step, step))

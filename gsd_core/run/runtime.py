@@ -69,7 +69,6 @@ class RunRequest:
 
     root: Path
     idea: Idea | None
-
     settings: Settings
     hooks: Hooks
     plugins: tuple[PluginInfo, ...]
