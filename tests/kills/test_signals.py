@@ -262,7 +262,12 @@ def in_a_turn(project: Project, *, cli: bool, seconds: int) -> Started:
     script.write_text(TURN.format(seconds=seconds))
     started = project.start("run", EXAMPLE, *REHEARSAL, "--yes", "--script", str(script))
     step = "1/execute/01-01"
-    assert started.until(lambda: any(fact.step == step for fact in project.facts("agent.activity")))
+
+    def works() -> bool:
+        notes = (note for note in project.facts("agent.activity") if note.step == step)
+        return any(note.data["kind"] != "prompt" for note in notes)
+
+    assert started.until(works)
     return started
 
 
