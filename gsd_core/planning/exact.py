@@ -208,16 +208,14 @@ def _spellings(value: Decimal, fact: Fact) -> Iterator[str]:
         "%": ("1", "100"),
         **dict.fromkeys(("kb", "mb", "gb"), ("1", "1000", "1024", "1000000", "1048576", "1073741824")),
     }.get(fact.unit, ("1",))
-    numbers = {value * Decimal(factor) for factor in factors} | {
-        value / Decimal(factor) for factor in factors
-    }
+    numbers = {number for factor in map(Decimal, factors) for number in (value * factor, value / factor)}
     if fact.bound:
         # More than 30 is also at least 31.
         numbers |= {value - 1, value + 1}
     for number in sorted(numbers):
         text = format(number.normalize(), "f")
         whole, dot, rest = text.partition(".")
-        if dot and len(rest) <= MAX_DECIMALS:
+        if dot and (number == value or len(rest) <= MAX_DECIMALS):
             yield rf"{whole if whole != '0' else '0?'}\.{rest}"
         elif not dot and number:
             # Code separates thousands by `_`, and data by `,`.

@@ -116,6 +116,7 @@ def test_facts_are_found_in_linear_time(piece: str) -> None:
         ("up to 1 GB", ""),
         ("10,000 rows", "ROWS = 1e4"),
         ("a discount of 5 %", "price * .05"),
+        ("a rate of 1.00052", "RATE = 1.00052"),
     ],
 )
 def test_what_code_has_to_contain_is_found_however_it_is_written(text: str, code: str) -> None:

@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
     root = h.repository(tmp_path / "project")
     write(root, "days.py", "print('old words')\n")
     commit(root)
-    write(root, "days.py", "LIMIT = 20\nprint('Free all day')\n")
+    write(root, "days.py", "LIMIT = 20  # --dry-run\nprint('Free all day')\n")
     write(root, "README.md", 'Prints "no such day".\n')
     write(root, "uv.lock", "no such day = 45\n")
     commit(root)
@@ -51,7 +51,13 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "text",
-    ['it says "free all day"', "at most 20 days", 'it no longer says "old words"', "`days.py` prints days"],
+    [
+        'it says "free all day"',
+        "at most 20 days",
+        'it no longer says "old words"',
+        "`days.py` prints days",
+        "takes `--dry-run`",
+    ],
 )
 def test_what_the_product_contains_or_contained_is_not_named(root: Path, text: str) -> None:
     assert seen(root, text) == []
