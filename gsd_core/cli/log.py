@@ -138,9 +138,20 @@ def command(
             )
             return
         if prompts:
+            found = 0
+
+            def wanted(record: Record) -> Record | None:
+                nonlocal found
+                if not accepts(record, kind_of(record)):
+                    return None
+                found += 1
+                return record
+
             with paged(wanted=not (no_pager or follow), project=root) as stream:
                 write = partial(_print_prompt, console(stream))
-                _read(root, lambda one: one if accepts(one, "") else None, write, follow=follow, count=count)
+                _read(root, wanted, write, follow=follow, count=count)
+            if not found and not follow:
+                print_line("no prompt in the log matches")
             return
         narrator, is_empty = Narrator(), False  # also if the reader closes the pager early
 

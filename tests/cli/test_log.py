@@ -137,7 +137,7 @@ def test_the_prompts_of_agents_are_shown_in_full_only_if_asked_for(bench: Bench)
     shown = log(bench, "--prompts").splitlines()
     assert shown[0].endswith("2/plan planner (revise-1)")
     assert shown[1:] == ["[System]", "You plan.", "", "[Prompt]", "Plan phase 2.", ""]
-    assert log(bench, "--prompts", "--step", STEP) == ""
+    assert log(bench, "--prompts", "--step", STEP) == "no prompt in the log matches\n"
     [record] = map(json.loads, log(bench, "--prompts", "--json").splitlines())
     assert record["data"]["text"].startswith("[System]")
     for args in ((), ("--kind", "activity")):
