@@ -89,9 +89,13 @@ class InProcess:
             file = self.task.tree / edit.path
             before = file.read_text(encoding="utf-8") if file.is_file() else None
             text = edit.applied(before)
-            if text == before or await self._refusal("Write", {"file_path": str(file), "content": text}):
+            if text == before:
                 continue
-            await self.host.progress(Activity(kind="tool", tool="Write", text=edit.path))
+            # As Claude Code does: what a turn used is counted before its tools ask for permission.
+            await self.host.progress(Activity(kind="tool", tool="Write", text=edit.path), used)
+            used = None
+            if await self._refusal("Write", {"file_path": str(file), "content": text}):
+                continue
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         await self.host.progress(Activity(kind="tool", tool="task_done", text=work.task.name), used)
