@@ -1,7 +1,7 @@
 """Commands that edit planning files: with the project's lock, finished after a kill, and never done twice.
 
 See :mod:`gsd_core.run.edits`. An edit counts as finished when its command has said so: only then is it
-forgotten. The same command typed again after that is another one; typed again before, it finishes the first.
+forgotten. The same command typed again before that finishes the first one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Editor:
         owner = f"{secrets.token_hex(8)} {self.directory}"
         git = Git(self.root, environment={"GSD_RUN": owner})
         edit = plan()
-        if docs:
+        if not edit.operations:
+            warn(["done already: nothing is changed"])
+        elif docs:
             asyncio.run(git.check_identity())
         about: dict[str, Any] = {"command": self.command, "request": self.request}
         return asyncio.run(do_edit(self.root, self.directory, edit, git=git, docs=docs, **about))

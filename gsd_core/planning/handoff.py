@@ -194,11 +194,16 @@ def render_handoff(pause: Pause) -> dict[str, str]:
 
 
 def plan_handoff(root: Path, pause: Pause) -> Edit:
-    """Plan to write a handoff."""
+    """Plan to write a handoff; nothing if the last one says the same."""
     done = sum(bool(task.commit) for task in pause.tasks)
     where = pause.directory.rpartition("/")[2] or "project"
     subject = f"wip: {where} paused" + (f" at {done}/{len(pause.tasks)}" if pause.tasks else "")
     files = render_handoff(pause)
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        at = str(json.loads(read_below(root, HANDOFF))["timestamp"])
+        earlier = render_handoff(attrs.evolve(pause, at=at))
+        if all(read_below(root, path) == safe_file(text).encode() for path, text in earlier.items()):
+            files = earlier
     operations = [one for path, text in files.items() for one in writing(root, path, safe_file(text))]
     about = {
         "phase": pause.phase or None,

@@ -36,7 +36,8 @@ def plan_addition(
 ) -> Edit:
     """Plan a phase at the end of the milestone in progress, or after phase *after* (with a decimal number).
 
-    *used* are numbers that must not be used again. Raises :class:`PlanningError` if it cannot be added.
+    *used* are numbers that must not be used again. Nothing is left to do if it has been added, and nobody has
+    worked on it. Raises :class:`PlanningError` if it cannot be added.
     """
     refuse_workstream(root)
     name = " ".join(name.split())
@@ -45,14 +46,20 @@ def plan_addition(
         raise PlanningError(f"cannot have a phase named {name[:40]!r}", path=ROADMAP, hint=hint)
     text, preferred = _roadmap(root)
     roadmap = parse_roadmap(text)
-    taken = [number for folder in every_folder(root) for number in folder.names] + [*used]
+    folders = [*every_folder(root)]
+    taken = [number for folder in folders for number in folder.names] + [*used]
+    named = {one.number: one.name for one in roadmap.phases(roadmap.current(preferred))}
     if after:
         number = decimal_after(roadmap, preferred, normal_phase(after), taken)
         needed = (normal_phase(after),)
+        added = [one for one in named if one.rpartition(".")[0] == needed[0]]
     else:
         number = next_number(roadmap, preferred, taken)
-        phases = [one.number for one in roadmap.phases(roadmap.current(preferred))]
-        needed = (max(phases, key=phase_order),)
+        needed = (max(named, key=phase_order),)
+        added = [*needed]
+    for one in folders:
+        if one.number in added and named[one.number] == name and not {*one.files} - {".gitkeep"}:
+            return Edit(subject="", operations=(), about=_about(one.number, name, one.path))
     new = PlannedPhase(number=number, name=name, goal=goal or name, depends_on=needed, inserted=bool(after))
     edited = add_phase(text, new, preferred)
     codes = {one.code for one in roadmap.mentions() if one.number in needed and one.code}

@@ -181,7 +181,10 @@ def _bullet(todo: Todo) -> str:
 
 
 def plan_todo(root: Path, asked: Mapping[str, Any], *, at: datetime) -> Edit:
-    """Plan to add a todo (``text``, ``area``), or to complete one (``done``); STATE.md lists what is left."""
+    """Plan to add a todo (``text``, ``area``), or to complete one (``done``); STATE.md lists what is left.
+
+    Nothing is left to do if a pending todo says the same.
+    """
     left = list(pending_todos(root))
     if done := str(asked.get("done") or ""):
         todo, subject = find_todo(root, done), "complete"
@@ -192,6 +195,10 @@ def plan_todo(root: Path, asked: Mapping[str, Any], *, at: datetime) -> Edit:
     else:
         text = safe_text(str(asked.get("text") or ""))
         todo, file = new_todo(root, text, area=str(asked.get("area") or ""), at=at)
+        for one in left:
+            same = file.replace(f"created: {todo.created}", f"created: {one.created}")
+            if one.title == todo.title and read_text(root, one.path) == same:
+                return Edit(subject="", operations=(), about={**TODO.dump(one), "pending": len(left)})
         left = sorted([*left, todo], key=lambda one: one.id)
         operations, subject = [*writing(root, todo.path, file)], "capture"
     if (root / STATE).exists():

@@ -16,7 +16,9 @@ import asyncio
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -44,13 +46,15 @@ from .commands import CommandGate
 OWN_TESTS = re.compile(rb"#\[(?:test|cfg\(test\))\]|import\.meta\.vitest|^\s*>>> ", re.MULTILINE)
 """What a file has that contains its tests: Rust, Vitest's tests in source, Python's doctest."""
 LEAST_TIME = timedelta(seconds=30)
-LEAST_FOR_FAULTS = timedelta(seconds=3)
+LEAST_FOR_FAULTS = timedelta(seconds=1.5)
 TIMES = 3
 """The most time for all plans of a phase, as a multiple of what their checks took."""
 BY = "ablation"
 """What found a gap here."""
 MAX_TESTS = 400_000
 """Characters of a file of tests that are read."""
+CHECKOUTS = 2
+"""In how many folders faults are tried at the same time."""
 MAX_MUTANTS = 30
 """Faults that are tried for a plan."""
 
@@ -219,32 +223,50 @@ class _Measurement:
         """Run the checks that need the work of *plan* with one fault of it after the other.
 
         A fault may also be noticed by the checks of the phase's other plans. If a check does not pass a
-        second time in the same folder, whatever is in it, nothing is known.
+        second time in the same folder, whatever is in it, or beside another one, nothing is known.
         """
         own = [one for one in self._results_of(plan.id) if not one.passes_without]
         if not own or self.now >= self.end:
             return
-        every = {one.command: one for one in (*own, *self.results.values())}
-        async with checkout_of(self.git) as clean:
-            if clean is None:
+        async with AsyncExitStack() as stack:
+            cleans = [await stack.enter_async_context(checkout_of(self.git)) for _ in range(CHECKOUTS)]
+            if not (first := cleans[0]):
                 return
-            sources = await self.git.call(_sources, self.git.command, clean, self.phase.commits[plan.id])
+            sources = await self.git.call(_sources, self.git.command, first, self.phase.commits[plan.id])
             known, found = dict(self.results), len(self.unnoticed)
-            for number, (source, fault) in enumerate(await self._chosen(plan, sources)):
-                if number == 1 and not await self._still_pass(clean, own):
-                    self.results, self.unnoticed = known, self.unnoticed[:found]
-                    return
-                _write(clean.tree, source.path, fault.mutant.apply(source.text))
-                noticed = False
-                for result in every.values():
-                    if noticed and (fault.mutant.kind != "function" or result not in own):
-                        break
-                    if not (broken := await self._again(clean, result)):
-                        return
-                    noticed |= self._note(plan.id, result, broken, fault)
-                if not noticed:
-                    self.unnoticed.append(fault)
-                _write(clean.tree, source.path, source.text)
+            left = deque(await self._chosen(plan, sources))
+            tries = (self._try(plan.id, clean, left, own) for clean in cleans if clean)
+            if not all(await asyncio.gather(*tries)):
+                self.results, self.unnoticed = known, self.unnoticed[:found]
+
+    async def _try(
+        self,
+        plan: str,
+        clean: Checkout,
+        left: deque[tuple[SourceFile, Unnoticed]],
+        own: Sequence[CheckResult],
+    ) -> bool:
+        """Try the faults that are *left*; return whether its *own* checks still pass after the first one."""
+        every = {one.command: one for one in (*own, *self.results.values())}
+        is_first = True
+        while left:
+            source, fault = left.popleft()
+            _write(clean.tree, source.path, fault.mutant.apply(source.text))
+            noticed = False
+            for result in every.values():
+                if noticed and (fault.mutant.kind != "function" or result not in own):
+                    break
+                if not (broken := await self._again(clean, result)):
+                    return True
+                noticed |= self._note(plan, result, broken, fault)
+            if not noticed:
+                self.unnoticed.append(fault)
+            _write(clean.tree, source.path, source.text)
+            if is_first and not await self._still_pass(clean, own):
+                left.clear()
+                return False
+            is_first = False
+        return True
 
     async def _still_pass(self, clean: Checkout, results: Iterable[CheckResult]) -> bool:
         for result in results:

@@ -94,6 +94,8 @@ async def do_edit(
 
     Raises ``PlanningError``, before anything is changed, if git could not commit it alone.
     """
+    if not edit.operations:
+        return StoredEdit(edit=edit, id="", owner="", commits=False, base="")
     if docs and (name := await git.operation()):
         raise PlanningError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
     stored = StoredEdit(

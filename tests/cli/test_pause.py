@@ -99,6 +99,16 @@ def test_a_pause_writes_what_is_due_and_commits_only_that(root: Path) -> None:
     assert again is not None
     assert again.notes == "the parser is slow"
 
+    head = _head(root)
+    repeated = call("pause", "-C", root)
+    assert (repeated.exit_code, repeated.stderr) == (0, "warning: done already: nothing is changed\n")
+    assert _head(root) == head
+
+
+def _head(root: Path) -> str:
+    command = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+
 
 @pytest.mark.parametrize("command", ["status", "next", "progress"])
 def test_what_a_pause_left_to_do_works_as_it_is_printed(root: Path, command: str) -> None:

@@ -138,8 +138,22 @@ def test_the_same_command_finishes_one_that_was_interrupted_and_adds_nothing(
     assert [*phases(root)] == ["1", "2", "3", "4", "5"]
     assert git(root, "log", "--format=%s") == "docs: add phase 5 Export\nbegin\n"
     assert not log.exists()
-    # It has said so, so the same words ask for another phase now.
-    assert done("add", "-C", root, "Export")["phase"] == "6"
+
+
+@pytest.mark.parametrize("words", [("add", "Export"), ("insert", "2", "Hot fix")], ids=["add", "insert"])
+def test_the_same_phase_is_added_once_until_somebody_has_worked_on_it(
+    root: Path, words: tuple[str, ...]
+) -> None:
+    first = done(words[0], "-C", root, *words[1:])
+    again = call("phase", words[0], "-C", root, *words[1:])
+    head = git(root, "rev-parse", "--short", "HEAD")
+    (root / first["folder"] / "notes.md").write_text("later")
+    other = done(words[0], "-C", root, *words[1:])
+
+    assert (again.exit_code, again.stderr) == (0, "warning: done already: nothing is changed\n")
+    assert f"added phase {first['phase']}: {words[-1]}" in again.stdout
+    assert first["commit"].startswith(head.strip())
+    assert (first["phase"], other["phase"]) in [("5", "6"), ("2.1", "2.2")]
 
 
 def test_an_edit_that_git_took_back_before_its_commit_is_made_again(root: Path) -> None:

@@ -48,6 +48,16 @@ def pending(root: Path) -> str:
     return text.split("### Pending Todos\n")[1].split("### Blockers")[0]
 
 
+def test_a_todo_that_is_pending_is_not_captured_again(root: Path) -> None:
+    first = done("add", "-C", root, "Refresh the token")
+    again = call("todo", "add", "-C", root, "Refresh the token")
+    other = done("add", "-C", root, "Refresh the token\nIt expires")
+
+    assert (again.exit_code, again.stderr) == (0, "warning: done already: nothing is changed\n")
+    assert again.stdout == f"added {first['id']}: Refresh the token (1 pending todo)\n"
+    assert (other["id"], other["pending"]) == (f"{first['id']}-2", 2)
+
+
 def test_a_todo_is_captured_listed_and_completed(root: Path) -> None:
     added = done("add", "-C", root, "Refresh the token: it expires", "--area", "API Auth")
     listed = done("list", "-C", root)["todos"]
@@ -77,7 +87,7 @@ def test_a_todo_is_captured_listed_and_completed(root: Path) -> None:
 
 
 def test_two_todos_with_one_title_are_two(root: Path) -> None:
-    ids = {done("add", "-C", root, "Same")["id"] for _ in range(3)}
+    ids = {done("add", "-C", root, f"Same\n{number}")["id"] for number in range(3)}
     ambiguous = call("todo", "done", "-C", root, "same")
 
     assert len(ids) == 3
