@@ -107,16 +107,21 @@ def stop_session(loaded: Loaded, session: str) -> tuple[str, Session]:
         return plugin, host.stop(session)
 
 
+def sessions_of(ctx: click.Context, root: Path) -> list[Session]:
+    """Return the sessions of the project at *root*; none if they cannot be read."""
+    with suppress(GsdError, OSError):
+        loaded = loaded_plugins(ctx)
+        with bound_settings(loaded):
+            found = [one for host in session_hosts(loaded).values() for one in host.list()]
+        return [one for one in found if one.project == root]
+    return []
+
+
 def after_answer(ctx: click.Context, project: ProjectState) -> str:
     """Return what happens with an answer that is stored: who uses it, or which command continues the run."""
     if project.holder:
         return f"the active run (pid {project.holder.pid}) will use it"
-    # The answer is stored, so nothing that is wrong with plugins or sessions is an error here.
-    with suppress(GsdError, OSError):
-        loaded = loaded_plugins(ctx)
-        with bound_settings(loaded):
-            sessions = [one for host in session_hosts(loaded).values() for one in host.list()]
-        for one in sessions:
-            if one.project == project.root and one.state == "waiting_checkpoint":
-                return f"session {one.id} continues by itself once all its questions are answered"
+    for one in sessions_of(ctx, project.root):
+        if one.state == "waiting_checkpoint":
+            return f"session {one.id} continues by itself once all its questions are answered"
     return with_global_options("continue the run with: gsd resume", global_options_of(ctx))

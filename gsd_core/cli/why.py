@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 from rich.text import Text
 
 from gsd_core.errors import NotFound
@@ -17,6 +18,8 @@ from .global_options import GlobalOptions, global_options_of, gsd_command
 from .output import json_flag, print_json, print_line, styled, warn
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gsd_core.views.why import Waiting, Way, Why
 
     from .project import ProjectState
@@ -29,17 +32,21 @@ MAX_REASON = 400
 def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
     """Show what each step waits for that is neither running nor done, and each way out.
 
-    Such as other plans, a slot, an answer, a time, the budget, a person; with the command for each way out. A
-    start that would be refused is named with the reason: trust, a login, uncommitted changes. STEP is a step,
-    a plan or a phase. Works with and without a run. Nothing is written or paid for; without a STEP and an
-    active run, the agent is asked for its login, as by gsd doctor.
+    Such as other plans, a slot, another session, an answer, a time, the budget, a person; with the command
+    for each way out. A start that would be refused is named with the reason: trust, a login, uncommitted
+    changes. STEP is a step, a plan or a phase. Works with and without a run. Nothing is written or paid for;
+    without a STEP and an active run, the agent is asked for its login, as by gsd doctor.
     """
     from gsd_core.views.why import WHY
 
     from .project import load
 
     options = global_options_of(ctx)
-    found = _find(ctx, load(options), options, step)
+    project = load(options)
+    queued = [] if step else [*_queued(ctx, project.root, options)]
+    found = _find(ctx, project, options, step)
+    if queued:
+        found = evolve(found, waiting=(*queued, *found.waiting), nothing="")
     if as_json:
         print_json(WHY.dump(found))
         return
@@ -50,6 +57,21 @@ def command(ctx: click.Context, step: str | None, as_json: bool) -> None:
         shown |= {*one.ways}
     if found.nothing:
         print_line(f"nothing waits: {one_line(found.nothing, MAX_REASON)}")
+
+
+def _queued(ctx: click.Context, root: Path, options: GlobalOptions) -> Iterator[Waiting]:
+    """Yield the sessions of the project at *root* that wait to begin, or for a slot for another plan."""
+    from gsd_core.views.why import Waiting, Way
+
+    from .background import sessions_of
+
+    for one in sessions_of(ctx, root):
+        if one.state == "idle" or (one.state == "running" and one.reason):
+            stop = with_global_options(f"gsd stop {one.id}", options)
+            ways = (Way(command="gsd ps", about="all sessions"), Way(command=stop, about="end it"))
+            what, reason = f"session {one.id}", one.reason or "it has not begun"
+            since = one.created if one.state == "idle" else None
+            yield Waiting(what=what, cause="slot", reason=reason, since=since, ways=ways)
 
 
 def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, step: str | None) -> Why:
@@ -97,8 +119,6 @@ def _find(ctx: click.Context, project: ProjectState, options: GlobalOptions, ste
 
 def _about(found: Why, step: str) -> Why:
     """Return what is about *step*: a step's id, a plan or a phase; raise ``NotFound`` if there is none."""
-    import attrs
-
     from gsd_core.views.why import names_of
 
     waiting = tuple(one for one in found.waiting if step in names_of(one.what))
@@ -108,7 +128,7 @@ def _about(found: Why, step: str) -> Why:
         hint = f"waiting or running: {known}"
         raise NotFound(f"no step, plan or phase {step!r}", hint=one_line(hint, MAX_REASON))
     nothing = "" if waiting else f"{', '.join(running)} is running" if running else f"{step} is done"
-    return attrs.evolve(found, waiting=waiting, running=tuple(running), done=tuple(done), nothing=nothing)
+    return evolve(found, waiting=waiting, running=tuple(running), done=tuple(done), nothing=nothing)
 
 
 def _lines(one: Waiting, shown: Collection[Way], options: GlobalOptions) -> Iterator[str | Text]:

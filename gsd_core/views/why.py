@@ -73,7 +73,7 @@ class Way:
 
 @attrs.frozen(kw_only=True)
 class Waiting:
-    """A thing that waits: a step by its id, ``phase 2``, or ``project``.
+    """A thing that waits: a step by its id, ``phase 2``, ``session s3``, or ``project``.
 
     *waits_for* are the things that come first, if the *cause* is one of them. *since* is ``None`` if that is
     not recorded; *until* is the time at which it continues by itself. Without *ways*, so it does as well.

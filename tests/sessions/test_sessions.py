@@ -104,6 +104,11 @@ def test_more_sessions_than_slots_wait_their_turn(tmp_path: Path) -> None:
 
     assert (second.state, second.slot) == ("idle", 0)
     assert "slot" in second.reason
+    why = json.loads(gsd("-C", tmp_path / "b", "why", "--json").stdout)["waiting"]
+    assert [(one["what"], one["cause"], one["reason"]) for one in why] == [
+        (f"session {second.id}", "slot", second.reason)
+    ]
+    assert [way["command"] for way in why[0]["ways"]][-1].endswith(f"stop {second.id}")
     host.stop_session(first)
 
     assert until(first, lambda one: one.has_ended).state == "stopped"
