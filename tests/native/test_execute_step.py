@@ -20,6 +20,7 @@ from gsd_core import (
     DeferredTask,
     Gap,
     GapReport,
+    KeyLink,
     MustHaves,
     Permanent,
     PhaseView,
@@ -33,6 +34,7 @@ from gsd_core import (
     StepResult,
     Task,
     TickPlan,
+    Truth,
 )
 from gsd_core.planning.config_keys import validate_config
 from gsd_core.planning.plan import parse_plan, render_plan
@@ -320,6 +322,37 @@ def test_the_prompt_lists_the_plans_that_the_plan_depends_on() -> None:
     run(a_step(a_plan(depends_on=("01-00",)), others=(before,)), host)
 
     assert "store.py: the store (load, save)" in host.task("execute").prompt
+
+
+def test_the_prompt_says_what_detectors_look_for_and_what_the_open_plans_build() -> None:
+    artifact = Artifact(path="store.py", provides="the store", exports=("load", "save"), min_lines=20)
+    link = KeyLink(source="cli.py", target="store.py", via="import", pattern="import store")
+    told, untold = Truth(id="T1", text="Do it well"), Truth(id="T2", text="Guests are still there")
+    promised = MustHaves(truths=(told, untold), artifacts=(artifact,), key_links=(link,))
+    text = """---
+phase: 1
+---
+<objective>
+Do it well
+</objective>
+
+<output>
+After completion, create the SUMMARY
+</output>
+"""
+    other = Plan(
+        id="01-02", phase="1", name="Page", must_haves=MustHaves(artifacts=(Artifact(path="page.py"),))
+    )
+    host = FakeHost(agent=does(1, 2))
+    run(a_step(evolve(a_plan(must_haves=promised), text=text), others=(other,)), host)
+    prompt = host.task("execute").prompt
+
+    assert "- store.py: the store; exports load, save; has at least 20 lines\n" in prompt
+    assert "- cli.py refers to store.py, by a match of 'import store': import\n" in prompt
+    assert "- Guests are still there\n" in prompt
+    assert prompt.count("Do it well") == 1
+    assert "After completion" not in prompt
+    assert "- 01-02 Page\n  page.py" in prompt
 
 
 def test_the_prompt_contains_the_project_s_conventions() -> None:

@@ -22,7 +22,7 @@ from gsd_core import (
     TickPlan,
 )
 from gsd_core.planning.deferred import NAME, with_deferred
-from gsd_core.planning.markdown import read_text
+from gsd_core.planning.markdown import read_text, without
 from gsd_core.planning.plan import plan_body, render_plan, with_checks
 from gsd_core.planning.plan_tasks import is_test_file
 from gsd_core.planning.summary import changes_of, render_summary
@@ -154,12 +154,15 @@ def _deferred_items(step: StepRequest, plan: Plan, items: Sequence[str]) -> tupl
 def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Task]) -> str:
     # The plan is the executor's task, so it is not fenced; everything else is material.
     text = plan_body(plan) if plan.text else render_plan(plan)
+    # They are for GSD's own commands: how to execute a plan, and how to write its summary.
+    text = without(without(text, "execution_context"), "output")
     listed = "\n".join(map(_describe_task, tasks))
     committed = ", ".join(map(str, sorted(step.tasks_done)))
     deferred = ", ".join(str(one.task) for one in step.deferred)
     return join(
         section(f"Your task: execute plan {plan.id}", capped(text.strip(), MAX_PLAN)),
-        section("Its tasks, with their numbers for task_done and the checks that count", listed),
+        section("Their numbers for task_done, and the checks that count", listed),
+        section("The plan also promises, and detectors look for it", _promises(plan, text)),
         f"Tasks already committed, do not repeat them: {committed}." if committed else "",
         f"Deferred: {deferred}. Leave these tasks alone." if deferred else "",
         _last_attempt(step),
@@ -171,6 +174,24 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
         skills_section(step),
         handoff_section(step),
     )
+
+
+def _promises(plan: Plan, shown: str) -> str:
+    """Return the must-haves of *plan* that the text *shown* does not name: they are in its frontmatter."""
+    found = plan.must_haves
+    lines = [truth.text for truth in found.truths if truth.text not in shown]
+    for one in found.artifacts:
+        parts = (
+            one.provides,
+            f"exports {', '.join(one.exports)}" if one.exports else "",
+            f"contains {one.contains!r}" if one.contains else "",
+            f"has at least {one.min_lines} lines" if one.min_lines else "",
+        )
+        lines.append(f"{one.path}: {'; '.join(filter(None, parts))}".removesuffix(": "))
+    for link in found.key_links:
+        pattern = f", by a match of {link.pattern!r}" if link.pattern else ""
+        lines.append(f"{link.source} refers to {link.target}{pattern}: {link.via}".removesuffix(": "))
+    return fence("promises", bullets(lines))
 
 
 def _describe_task(task: Task) -> str:

@@ -215,12 +215,16 @@ def programs_section(step: StepRequest) -> str:
 
 
 def dependencies_section(step: StepRequest, phase: PhaseView, plan: Plan) -> str:
-    """Return the executed plans that *plan* and its phase depend on, with the files they provide."""
+    """Return what *plan* builds on, and what the phase's other open plans build, each with its files."""
     earlier_phases = [step.planning.phase(number) for number in phase.depends_on]
     earlier = [other for each in earlier_phases if each for other in executed_plans(each)]
     same_phase = [other for other in executed_plans(phase) if other.id in plan.depends_on]
-    outlines = capped(_outlines([*earlier, *same_phase]), PLANS_LIMIT)
-    return section("What this plan builds on", fence("built", outlines))
+    others = [other for other in phase.plans if other not in executed_plans(phase) and other.id != plan.id]
+    built, planned = (capped(_outlines(plans), PLANS_LIMIT) for plans in ([*earlier, *same_phase], others))
+    return join(
+        section("What this plan builds on", fence("built", built)),
+        section("Open plans of the phase, whose work is theirs", fence("others", planned)),
+    )
 
 
 def conventions_section(step: StepRequest) -> str:
