@@ -16,11 +16,11 @@ import asyncio
 import os
 import re
 import time
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import attrs
@@ -53,7 +53,7 @@ BY = "ablation"
 """What found a gap here."""
 MAX_TESTS = 400_000
 """Characters of a file of tests that are read."""
-CHECKOUTS = 2
+FOLDERS = 2
 """In how many folders faults are tried at the same time."""
 MAX_MUTANTS = 30
 """Faults that are tried for a plan."""
@@ -219,54 +219,56 @@ class _Measurement:
                 if without := await self._again(clean, result):
                     self.results[plan, result.command] = _compared(result, without)
 
-    async def try_faults(self, plan: Plan) -> None:
-        """Run the checks that need the work of *plan* with one fault of it after the other.
+    async def try_faults(self, plan: Plan, folders: int = FOLDERS) -> None:
+        """Run the checks that need the work of *plan*, each time with one fault of it.
 
         A fault may also be noticed by the checks of the phase's other plans. If a check does not pass a
-        second time in the same folder, whatever is in it, or beside another one, nothing is known.
+        second time in the same folder, whatever is in it, nothing is known. If that is only so while another
+        one runs, such as with one port for both, one folder is used instead of several *folders*.
         """
         own = [one for one in self._results_of(plan.id) if not one.passes_without]
         if not own or self.now >= self.end:
             return
         async with AsyncExitStack() as stack:
-            cleans = [await stack.enter_async_context(checkout_of(self.git)) for _ in range(CHECKOUTS)]
-            if not (first := cleans[0]):
+            made = [await stack.enter_async_context(checkout_of(self.git)) for _ in range(folders)]
+            cleans = [clean for clean in made if clean]
+            if not cleans:
                 return
-            sources = await self.git.call(_sources, self.git.command, first, self.phase.commits[plan.id])
-            known, found = dict(self.results), len(self.unnoticed)
-            left = deque(await self._chosen(plan, sources))
-            tries = (self._try(plan.id, clean, left, own) for clean in cleans if clean)
-            if not all(await asyncio.gather(*tries)):
-                self.results, self.unnoticed = known, self.unnoticed[:found]
+            sources = await self.git.call(_sources, self.git.command, cleans[0], self.phase.commits[plan.id])
+            if not (chosen := await self._chosen(plan, sources)):
+                return
+            known, found, faults = dict(self.results), len(self.unnoticed), iter(chosen)
+            await asyncio.gather(*(self._try(plan.id, clean, islice(faults, 1), own) for clean in cleans))
+            if all(await asyncio.gather(*(self._still_pass(clean, own) for clean in cleans))):
+                await asyncio.gather(*(self._try(plan.id, clean, faults, own) for clean in cleans))
+                order = [fault for _, fault in chosen]
+                self.unnoticed[found:] = sorted(self.unnoticed[found:], key=order.index)
+                return
+            self.results, self.unnoticed = known, self.unnoticed[:found]
+        if folders > 1:
+            await self.try_faults(plan, folders=1)
 
     async def _try(
         self,
         plan: str,
         clean: Checkout,
-        left: deque[tuple[SourceFile, Unnoticed]],
+        faults: Iterator[tuple[SourceFile, Unnoticed]],
         own: Sequence[CheckResult],
-    ) -> bool:
-        """Try the faults that are *left*; return whether its *own* checks still pass after the first one."""
+    ) -> None:
+        """Try *faults* one after the other; *own* are the checks of the *plan*."""
         every = {one.command: one for one in (*own, *self.results.values())}
-        is_first = True
-        while left:
-            source, fault = left.popleft()
+        for source, fault in faults:
             _write(clean.tree, source.path, fault.mutant.apply(source.text))
             noticed = False
             for result in every.values():
                 if noticed and (fault.mutant.kind != "function" or result not in own):
                     break
                 if not (broken := await self._again(clean, result)):
-                    return True
+                    return
                 noticed |= self._note(plan, result, broken, fault)
             if not noticed:
                 self.unnoticed.append(fault)
             _write(clean.tree, source.path, source.text)
-            if is_first and not await self._still_pass(clean, own):
-                left.clear()
-                return False
-            is_first = False
-        return True
 
     async def _still_pass(self, clean: Checkout, results: Iterable[CheckResult]) -> bool:
         for result in results:
@@ -282,7 +284,7 @@ class _Measurement:
         if lost and known and fault.mutant.kind == "function":
             place = f"{fault.path}: {fault.mutant.name}"
             cases = (
-                attrs.evolve(case, needs=(*case.needs, place)) if case.name in lost else case
+                attrs.evolve(case, needs=tuple(sorted([*case.needs, place]))) if case.name in lost else case
                 for case in known.cases
             )
             self.results[plan, result.command] = attrs.evolve(known, cases=tuple(cases))

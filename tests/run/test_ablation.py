@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from datetime import timedelta
 from pathlib import Path
 
@@ -417,3 +418,38 @@ def test_of_a_check_that_passes_only_once_in_a_folder_nothing_is_known(root: Pat
 
     assert [case.needs for one in found.checks for case in one.result.cases] == [(), ()]
     assert found.unnoticed == ()
+
+
+PORT = """import socket
+import time
+import unittest
+import adder
+
+class Serve(unittest.TestCase):
+    def test_add(self):
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", {port}))
+            time.sleep(0.5)
+        self.assertEqual(adder.add(1, 2), 3)
+
+    def test_other(self):
+        self.assertTrue(adder.sub)
+"""
+
+
+def test_checks_that_need_one_port_run_one_after_the_other(root: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    write(root, "adder.py", "def sub(a, b):\n    return a - b\n\n\ndef add(a, b):\n    return a + b\n")
+    write(root, "test_port.py", PORT.format(port=port))
+    commit(root)
+
+    found = measured(root, "python3 -m unittest -q", slower=100)
+
+    cases = [case for one in found.checks for case in one.result.cases]
+    assert {case.name.rpartition(".")[2]: case.needs for case in cases} == {
+        "test_add": ("adder.py: add",),
+        "test_other": (),
+    }
+    assert [one.mutant.name for one in found.unnoticed if one.mutant.kind == "function"] == ["sub"]
