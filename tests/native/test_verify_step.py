@@ -584,6 +584,17 @@ def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> No
     assert "also without the work of this plan: it proves nothing about it" in host.tasks[0][1].prompt
 
 
+def test_a_trial_that_passes_without_the_work_is_named_beside_better_evidence() -> None:
+    trial = ToolRecord(tool="run_command", target="go vet ./...", exit=0, passes_without=True)
+    said = verdict("01-01:T1", citations=[LINE, {"command": "go vet ./...", "exit": 0}])
+    report = report_of(a_step(ADD), FakeHost(agent=says(said, uses=(READ, trial))))
+
+    assert report.passed
+    assert [one.text for one in report.observations] == [
+        "01-01:T1 also cites `go vet ./...` (exit 0), which passes without the work too"
+    ]
+
+
 def test_the_lines_of_a_test_prove_nothing_alone_because_nobody_ran_it(tree: Path) -> None:
     (tree / "test_notes.py").write_text("def test_add():\n    assert add('x')\n")
     cited = cites(file="test_notes.py", first=1, last=2)

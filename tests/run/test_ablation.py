@@ -14,9 +14,11 @@ from attrs import evolve
 from gsd_core import Mutant, SourceFile, implements
 from gsd_core.git import Git
 from gsd_core.hookspecs import gsd_find_mutants
+from gsd_core.model.checks import CheckResult
 from gsd_core.planning.model import PhaseView, Plan, Requirement, Task
 from gsd_core.plugins.calling import Hooks
-from gsd_core.run.ablation import Ablation, ablation
+from gsd_core.run.ablation import Ablation, ablation, without_work
+from gsd_core.run.checkout import checkout_of
 from gsd_core.run.verification import check_plans
 from gsd_core.settings import LimitSettings
 from gsd_core.testing import make_hooks
@@ -453,3 +455,26 @@ def test_checks_that_need_one_port_run_one_after_the_other(root: Path) -> None:
         "test_other": (),
     }
     assert [one.mutant.name for one in found.unnoticed if one.mutant.kind == "function"] == ["sub"]
+
+
+@pytest.mark.parametrize(("tried", "passes"), [("test_it", False), ("test_other", True), ("", False)])
+def test_a_trial_of_test_cases_proves_nothing_if_all_of_them_pass_without_the_work(
+    root: Path, tried: str, passes: bool
+) -> None:
+    write(root, "adder.py", "def add(a, b):\n    return a + b\n")
+    other = "\n    def test_other(self):\n        self.assertEqual(1 + 1, 2)\n"
+    write(root, "test_adder.py", TEST.format("adder.add(1, 2)") + other)
+    commit(root)
+    plan = Plan(id="01-01", phase="1", summary="01-01-SUMMARY.md")
+    commits = {plan.id: (h.git(root, "rev-parse", "HEAD").strip(),)}
+    phase = PhaseView(project=root, number="1", name="Adding", plans=(plan,), commits=commits)
+    git, limits = Git(root), LimitSettings()
+    command = f"python3 -m unittest test_adder{'.Adding.' * bool(tried)}{tried}"
+
+    async def tries() -> CheckResult:
+        async with checkout_of(git) as clean:
+            assert clean is not None
+            result = await clean.run(command, Gate(), limits.check, reported=True)
+        return await without_work(Gate(), git, HOOKS, phase, result, limits)
+
+    assert asyncio.run(tries()).passes_without == passes

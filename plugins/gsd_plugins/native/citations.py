@@ -45,7 +45,7 @@ class Sources:
         if not citations:
             return ("nothing is cited: cite the lines that you read, or a command that you ran",)
         problems = tuple(found for citation in citations if (found := self.problem(citation)))
-        if not problems and all(self._passes_anyway(citation) for citation in citations):
+        if not problems and all(self.passes_anyway(citation) for citation in citations):
             return (
                 f"{describe(citations[0])} passes without the work too, so it shows only that "
                 "nothing broke: cite lines as well, or a command that fails without the work",
@@ -57,7 +57,7 @@ class Sources:
             )
         return problems
 
-    def _passes_anyway(self, citation: Citation) -> bool:
+    def passes_anyway(self, citation: Citation) -> bool:
         """Whether what is cited is known to pass without the work too, or to have passed before it."""
         if citation.case:
             named = [one for check in self.checks for one in check.result.cases if _is(citation, one.name)]

@@ -392,7 +392,14 @@ def _with_verdict(
             proof = f"{cited}: {verdict.evidence.strip()}".rstrip(": ")
             proof = "; ".join([proof, *(f"{where} reads: {quote}" for where, quote in quotes.items())])
             evidence = (Evidence(about=name, holds=True, proof=proof) for name in must_have.ids)
-            return attrs.evolve(report, evidence=(*report.evidence, *evidence))
+            beside = [describe(one) for one in verdict.citations if sources.passes_anyway(one)]
+            text = f"{must_have.id} also cites {some_of(beside)}, which passes without the work too"
+            seen = (Observation(text=text, severity="minor"),) if beside else ()
+            return attrs.evolve(
+                report,
+                evidence=(*report.evidence, *evidence),
+                observations=(*report.observations, *seen),
+            )
         case "human":
             check = HumanCheck(
                 test=verdict.evidence,
