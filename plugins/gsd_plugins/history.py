@@ -7,6 +7,7 @@ happened. This detector reports
   they were deleted or moved;
 - files that exist and are in no commit, if no plan lists them (the core checks those that plans list);
 - task commits that are not ancestors of HEAD;
+- test cases that no file contains, as an observation, until the phase is done;
 - a self-check that failed, and requirements that were "completed" without being planned.
 
 A hash that git does not know is not always a forgery: a squash merge or a rebase replaces all commits of a
@@ -27,9 +28,21 @@ from pathlib import Path
 
 import attrs
 
-from gsd_core import BadArtifact, Gap, PhaseView, Plan, PlanningError, implements, read_start
+from gsd_core import (
+    BadArtifact,
+    Gap,
+    GapReport,
+    Observation,
+    PhaseView,
+    Plan,
+    PlanningError,
+    implements,
+    read_start,
+    some_of,
+)
 from gsd_core.hookspecs import gsd_find_gaps
 from gsd_core.planning.frontmatter import Frontmatter, as_list, as_map, as_text, read_frontmatter
+from gsd_core.planning.plan_tasks import is_test_file
 
 MAX_SUMMARY = 400_000
 MAX_LATER = 300
@@ -39,6 +52,8 @@ _HASH = re.compile(r"(?<![\w./-])`?\b([0-9a-f]{7,40})\b`?(?![\w./-])")
 _DELETED = re.compile(
     r"(?i)\b(?:delet|remov|renam|mov(?:ed|es|ing)\b|replac|drop|merg|consolidat|retir|supersed|inlin)"
 )
+_TEST_CASE = re.compile(r"\b(?:test_\w{3,}|Test[A-Z]\w{3,})\b")
+"""A test case as pytest, unittest and Go name it."""
 _SELF_CHECK = re.compile(r"(?im)^\W*self-?check\W*[:—-]*\W*(passed|failed)\b")
 _PATH = re.compile(r"[\w.@()\[\]+-]+(?:/[\w.@()\[\]+-]+)*\.\w{1,10}")
 _OBVIOUS = re.compile(
@@ -55,17 +70,39 @@ class Summary:
     files: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    test_cases: tuple[str, ...] = ()
     self_check: str = ""
 
 
 @implements(gsd_find_gaps)
-async def summaries_are_true(phase: PhaseView) -> Sequence[Gap]:
+async def summaries_are_true(phase: PhaseView) -> GapReport:
     """Compare the summaries of the phase with its files and commits."""
-    return await asyncio.to_thread(lambda: list(_find(phase)))
+    return await asyncio.to_thread(_find, phase)
 
 
-def _find(phase: PhaseView) -> Iterator[Gap]:
+def _find(phase: PhaseView) -> GapReport:
     summaries = [s for plan in phase.plans if plan.summary and (s := read_summary(phase.project, plan))]
+    return GapReport(
+        gaps=tuple(_false_claims(phase, summaries)), observations=tuple(_unknown_tests(phase, summaries))
+    )
+
+
+def _unknown_tests(phase: PhaseView, summaries: Sequence[Summary]) -> Iterator[Observation]:
+    named = any(summary.test_cases for summary in summaries)
+    if phase.history is None or phase.ticked or not named:
+        return
+    paths = {*phase.changed, *filter(is_test_file, phase.history.files)}
+    known = "\n".join(paths)
+    for path in paths:
+        with suppress(OSError):
+            known += read_start(phase.project, path, MAX_SUMMARY).decode("utf-8", "replace")
+    for summary in summaries:
+        if unknown := [name for name in summary.test_cases if name not in known]:
+            text = f"{summary.plan.summary} names test cases that no file contains: {some_of(unknown)}"
+            yield Observation(text=text, severity="minor")
+
+
+def _false_claims(phase: PhaseView, summaries: Sequence[Summary]) -> Iterator[Gap]:
     later = _texts_of_all(phase.project)
     for summary in summaries:
         yield from _false_files(phase, summary, later)
@@ -95,6 +132,7 @@ def read_summary(project: Path, plan: Plan) -> Summary | None:
         files=tuple(dict.fromkeys([*_listed_files(head), *_files_of_body(head.body)])),
         commits=tuple(dict.fromkeys(_task_commits(head.body))),
         requirements=head.texts("requirements-completed", "requirements_completed"),
+        test_cases=tuple(dict.fromkeys(_TEST_CASE.findall(head.body))),
         self_check=checks[-1].lower() if checks else "",
     )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gsd_core import Artifact, Gap, History, MustHaves, PhaseView, Plan, Verdict
+from gsd_core import Artifact, Gap, GapReport, History, MustHaves, PhaseView, Plan, Verdict
 from gsd_plugins.history import summaries_are_true
 
 KNOWN = "4f0c2a9d7be1863355aa90217c64de0b19f8e372"
@@ -15,7 +16,11 @@ OTHER = "9b61d0c"
 FOLDER = ".planning/phases/01-greet"
 
 
-def find(
+def find(root: Path, *summaries: str, **about: Any) -> list[Gap]:
+    return [*judge(root, *summaries, **about).gaps]
+
+
+def judge(
     root: Path,
     *summaries: str,
     files: tuple[str, ...] = ("app.py",),
@@ -24,7 +29,7 @@ def find(
     ticked: bool = False,
     verdict: Verdict | None = None,
     later: str = "",
-) -> list[Gap]:
+) -> GapReport:
     plans: list[Plan] = []
     for number, text in enumerate(summaries, start=1):
         path = f"{FOLDER}/01-0{number}-SUMMARY.md"
@@ -52,7 +57,7 @@ def find(
         verdict=verdict,
     )
     found = asyncio.run(summaries_are_true(phase))
-    assert isinstance(found, list)
+    assert isinstance(found, GapReport)
     return found
 
 
@@ -177,4 +182,18 @@ def test_a_summary_outside_of_the_project_is_not_read(tmp_path: Path) -> None:
     plan = Plan(id="01-01", phase="1", summary="../secret.md")
     phase = PhaseView(number="1", name="Greet", project=project, plans=(plan,))
 
-    assert asyncio.run(summaries_are_true(phase)) == []
+    assert asyncio.run(summaries_are_true(phase)) == GapReport()
+
+
+def test_test_cases_that_no_file_contains_are_named_until_the_phase_is_done(tmp_path: Path) -> None:
+    write(tmp_path, "tests/test_app.py", "def test_greets(): ...\n")
+    text = summary(body="Added test_greets and test_empty_name in test_app.py, and TestGreetingOfNobody")
+    known = in_head("app.py", "tests/test_app.py")
+
+    [seen] = judge(tmp_path, text, history=known).observations
+
+    path = f"{FOLDER}/01-01-SUMMARY.md"
+    assert seen.text == (
+        f"{path} names test cases that no file contains: test_empty_name, TestGreetingOfNobody"
+    )
+    assert judge(tmp_path, text, history=known, ticked=True).observations == ()
