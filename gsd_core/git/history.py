@@ -167,16 +167,13 @@ def order(git: Command, directory: str) -> dict[str, int]:
     positions: dict[str, int] = {}
     for position, paths in enumerate(commits):
         positions.update({path: len(commits) - position for path in paths if path not in positions})
-    here = set(_files(git.root, directory))
+    here: set[str] = set()
+    for folder, folders, names in os.walk(git.root / directory):
+        folders[:] = [name for name in folders if name != ".git"]
+        here.update((Path(folder) / name).relative_to(git.root).as_posix() for name in names)
     uncommitted = (here - set(positions)) | {entry.path for entry in within(entries(git), [directory])}
     newest = dict.fromkeys(uncommitted, len(commits) + 1)
     return {path: position for path, position in (positions | newest).items() if path in here}
-
-
-def _files(root: Path, directory: str) -> Iterator[str]:
-    for folder, folders, names in os.walk(root / directory):
-        folders[:] = [name for name in folders if name != ".git"]
-        yield from ((Path(folder) / name).relative_to(root).as_posix() for name in names)
 
 
 def paths_of(git: Command, commits: Collection[str]) -> tuple[str, ...]:

@@ -112,7 +112,17 @@ def merges(run: Run, step: str) -> tuple[facts.MergeFailed, ...]:
 def with_merges(run: Run, step: str, plan: Plan) -> Plan:
     """Return *plan* with a task for each merge that failed."""
     first = max((task.number for task in plan.tasks), default=0) + 1
-    more = tuple(_task(number, one) for number, one in enumerate(merges(run, step), first))
+    more = tuple(
+        Task(
+            number=number,
+            name=_name(about),
+            files=about.paths,
+            action="Make the files do what both sides intend, without conflict markers; then call task_done.",
+            check=about.check,
+            done="The work of both sides is there",
+        )
+        for number, about in enumerate(merges(run, step), first)
+    )
     return evolve(plan, tasks=(*plan.tasks, *more)) if more else plan
 
 
@@ -150,17 +160,6 @@ def generated_by(path: str) -> str:
 
 def _name(about: facts.MergeFailed) -> str:
     return f"Merge with {about.theirs[:12]}"
-
-
-def _task(number: int, about: facts.MergeFailed) -> Task:
-    return Task(
-        number=number,
-        name=_name(about),
-        files=about.paths,
-        action="Make the files do what both sides intend, without conflict markers; then call task_done.",
-        check=about.check,
-        done="The work of both sides is there",
-    )
 
 
 def _commits(run: Run, step: str) -> Iterator[str]:
