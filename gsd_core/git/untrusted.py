@@ -146,11 +146,8 @@ def refuse_filters(git: Command, paths: Iterable[str] | None = None) -> None:
     if not listed.strip("\0"):
         return
     # check-attr does not support literal pathspecs, and needs none.
-    out = git(
-        *("check-attr", "-z", "--stdin", "filter"),
-        stdin=listed.strip("\0") + "\0",
-        environment={"GIT_LITERAL_PATHSPECS": "0"},
-    )
+    command, environment = ("check-attr", "-z", "--stdin", "filter"), {"GIT_LITERAL_PATHSPECS": "0"}
+    out = git(*command, stdin=listed.strip("\0") + "\0", environment=environment)
     fields = out.split("\0")
     for path, name in zip(fields[::3], fields[2::3], strict=False):
         if one := blocked.get(name):

@@ -96,12 +96,8 @@ class ProjectLock:
                 f"pid {by.pid} on {by.host!r} since {by.since} ({by.command})",
                 hint="wait for it, watch it with gsd status, or stop it with gsd stop",
             ) from None
-        by = Owner(
-            pid=os.getpid(),
-            host=socket.gethostname(),
-            since=self._clock().isoformat(timespec="seconds"),
-            command=self._command,
-        )
+        since = self._clock().isoformat(timespec="seconds")
+        by = Owner(pid=os.getpid(), host=socket.gethostname(), since=since, command=self._command)
         try:
             text = json.dumps(attrs.asdict(by))
             write_below(self.directory, OWNER, text.encode(), mode=0o600, durable=False)

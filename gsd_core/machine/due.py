@@ -298,22 +298,20 @@ def _before(state: State, start: Start, phase: PhaseSnapshot | None = None) -> S
 
 def _due_at_the_end(state: State) -> Iterator[StepId]:
     """Yield the steps of plugins' kinds that are due for the milestone, whose phases are all complete."""
-    for step in state.seen.due if state.seen else ():
+    if state.seen is None:
+        return
+    milestone = state.seen.milestone
+    for step in state.seen.due:
         if step.before != END:
             continue
-        assert state.seen is not None
-        records = [
-            record
-            for record in state.steps.values()
-            if record.id.kind == step.kind and record.id.detail == state.seen.milestone
-        ]
+        records = [r for r in state.steps.values() if r.id.kind == step.kind and r.id.detail == milestone]
         last = max(records, key=lambda record: record.id.round, default=None)
         number = last.id.round if last else 0
         # A phase was added and completed since: this is another round, and no repetition.
         if last and last.ended_at and last.status == "completed":
             completed = [r.ended_at for r in state.steps.values() if r.id.kind == COMPLETE and r.ended_at]
             number += any(at > last.ended_at for at in completed)
-        yield StepId(kind=step.kind, detail=state.seen.milestone, round=number)
+        yield StepId(kind=step.kind, detail=milestone, round=number)
 
 
 def in_range(state: State, number: str) -> bool:

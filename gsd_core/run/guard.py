@@ -64,7 +64,9 @@ async def guarded(
     if not place.guards or owned:
         shared = place.seal if place.guards else None
         place.seal = shared or await place.git.call(place.sealer.take)
-        _keep(run, step)
+        about = {"seq": run.journal.last_seq(), "run": run.id, "owned": place.owners > 0, "step": step}
+        data = {**about, "epoch": run.state.epoch, "seal": unstructure(place.seal)}
+        run.effects.write(place.stored_seal, json.dumps(data))
     place.guards.append(inside)
     # If a call is alone and not confined yet, nothing has been said about it, and it counts as unconfined.
     if len(place.guards) > 1 or inside() is not None:
@@ -206,12 +208,6 @@ def found_before(run: Run, step: str) -> tuple[str, ...]:
 
 
 # A seal outlives the process: what it could not undo, the next start undoes.
-
-
-def _keep(run: Run, step: str) -> None:
-    about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.workspace.owners > 0, "step": step}
-    data = {**about, "epoch": run.state.epoch, "seal": unstructure(run.workspace.seal)}
-    run.effects.write(run.workspace.stored_seal, json.dumps(data))
 
 
 @attrs.frozen(kw_only=True)

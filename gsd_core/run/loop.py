@@ -65,12 +65,7 @@ async def loop(run: Run) -> End:
             note_edited_plans(run)
             drop_obsolete(run)
             tasks.take_answered()
-            items = due(
-                run.state,
-                live=tasks.live,
-                capacity=tasks.capacity,
-                parallel_phases=tasks.parallel_phases,
-            )
+            items = due(run.state, live=tasks.live, capacity=capacity, parallel_phases=beside)
             if items and isinstance(items[0], End):
                 return items[0]
             await tasks.start([item for item in items if not isinstance(item, End)])

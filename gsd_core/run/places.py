@@ -147,15 +147,13 @@ def hold_folders(project: Path) -> int:
     """
     descriptor = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     # Removing takes a moment. Longer, an agent holds the lock, and then nobody removes anything.
-    for _ in range(100):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-        except OSError:
-            break  # a file system without locks
-        else:
-            break
+    with suppress(OSError):  # a file system without locks
+        for _ in range(100):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
     return descriptor
 
 

@@ -105,15 +105,9 @@ def _stamp(run: Run, inquiry: Inquiry, step: str, key: str) -> Inquiry:
         text = safe_text(question.text)
         if inquiry.kind != "permission":  # the rest of a command would be approved unseen
             text = clip(text, MAX_TEXT_LENGTH)
-        questions.append(
-            attrs.evolve(
-                question,
-                id=question_id(run.id, step, key, text, [option.label for option in options]),
-                text=text,
-                header=safe_text(question.header, multiline=False),
-                options=options,
-            )
-        )
+        name = question_id(run.id, step, key, text, [option.label for option in options])
+        header = safe_text(question.header, multiline=False)
+        questions.append(attrs.evolve(question, id=name, text=text, header=header, options=options))
     reason = clip(safe_text(inquiry.reason), MAX_TEXT_LENGTH)
     return attrs.evolve(inquiry, step=step, reason=reason, questions=tuple(questions))
 

@@ -71,6 +71,7 @@ def problem_of(task: Task, result: CheckResult | None) -> str:
         return ""
     if task.cycle != "red":
         return "" if result.ok else f"the check `{task.check}` {result.outcome}:\n{result.output}"
+    invalid = (_INVALID.format(name=re.escape(path.rpartition("/")[2])) for path in task.files)
     why = ""
     if result.exit is None or result.flaw:
         why = result.outcome
@@ -79,7 +80,7 @@ def problem_of(task: Task, result: CheckResult | None) -> str:
     elif result.unusable or result.exit in (126, 127):
         cause = result.unusable or f"exit code {result.exit}"
         why = f"cannot run ({cause}), so that its failure shows nothing"
-    elif _is_invalid_code(result.output, task.files):
+    elif any(re.search(pattern, result.output) for pattern in invalid):
         why = "fails because a test file is not valid code; the tests have to run"
     if not why:
         return ""
@@ -91,11 +92,6 @@ _INVALID = (
     r"{name}(?:\", line |:)\d+[^\n]*\n(?:[^\n]*\n){{0,6}}?(?:E +)?(?:Syntax|Indentation|Tab)Error: "
     r"(?!The requested module)"
 )
-
-
-def _is_invalid_code(output: str, files: Iterable[str]) -> bool:
-    names = {path.rpartition("/")[2] for path in files}
-    return any(re.search(_INVALID.format(name=re.escape(name)), output) for name in names)
 
 
 def passed_before(run: Run, plan: Plan, task: Task) -> bool:

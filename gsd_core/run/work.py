@@ -244,15 +244,10 @@ async def put_aside(run: Run, name: str, paths: Sequence[str]) -> str:
 async def _commits_left(run: Run, step: StepRequest, left: Sequence[str]) -> bool:
     """Ask about files that no task named; return whether they are committed now."""
     assert step.plan is not None
+    then = "a ref below refs/gsd/recover keeps them" if run.workspace.name else "later steps leave them alone"
     options = (
         Option(label=COMMIT_REST, description="in a separate commit, after the plan's tasks"),
-        Option(
-            label=LEAVE,
-            description="a ref below refs/gsd/recover keeps them"
-            if run.workspace.name
-            else "later steps leave them alone",
-            recommended=True,
-        ),
+        Option(label=LEAVE, description=then, recommended=True),
     )
     text = f"These files changed during plan {step.plan.id}, but no task named them:{_bullets(left)}"
     question = Question(text=text, header="Left over", options=options, free_text=False)
