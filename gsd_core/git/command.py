@@ -236,8 +236,15 @@ class Command:
         limit: timedelta,
     ) -> tuple[int, str, str]:
         process = self._start(arguments, environment)
+        first = min(LOOK_AFTER, limit)
         try:
-            out, err = _communicate(process, os.fsencode(stdin), limit, layout)
+            try:
+                out, err = process.communicate(os.fsencode(stdin), timeout=first.total_seconds())
+            except subprocess.TimeoutExpired:
+                # A git that is slow may wait for a pipe in the place of a file, forever.
+                if layout and (path := blocking_file(layout)):
+                    raise not_regular(path) from None
+                out, err = process.communicate(timeout=(limit - first).total_seconds())
         except BaseException as error:
             _kill(process)
             process.communicate()
@@ -278,19 +285,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _communicate(
-    process: subprocess.Popen[bytes], stdin: bytes, limit: timedelta, layout: Layout | None
-) -> tuple[bytes, bytes]:
-    """Wait for git; one that is slow may wait for a pipe in the place of a file, forever."""
-    first = min(LOOK_AFTER, limit)
-    try:
-        return process.communicate(stdin, timeout=first.total_seconds())
-    except subprocess.TimeoutExpired:
-        if layout and (path := blocking_file(layout)):
-            raise not_regular(path) from None
-        return process.communicate(timeout=(limit - first).total_seconds())
 
 
 def inherited() -> dict[str, str]:

@@ -376,13 +376,8 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
         gsd = run.request.info.command
         # `gsd resume` would continue the lifecycle, which this process has left where it is.
         todo = "repeat this command" if run.state.options.only_asked else f"{gsd} resume"
-        if unanswered := [
-            question
-            for record in run.state.inquiries.values()
-            if record.open
-            for question in record.inquiry.questions
-            if question.id not in record.answers
-        ]:
+        asked = [record for record in run.state.inquiries.values() if record.open]
+        if unanswered := [q for one in asked for q in one.inquiry.questions if q.id not in one.answers]:
             todo = f"{answer_command(unanswered[0], gsd)}, then {todo}"
         reason = f"{item.step} is waiting for an answer: {todo}"
         return End(outcome="blocked", exit=ExitCode.QUESTION, reason=reason)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from gsd_core.machine.claims import standing
+from gsd_core.machine.due import in_range
 from gsd_core.machine.state import State, assumed_checks
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.event import Event
@@ -119,11 +120,7 @@ def _summary(state: State, data: Data, at: datetime) -> Iterator[str]:
 
 def _phases(state: State) -> str:
     """Return how many of the phases in range are complete; empty if there are none yet."""
-    wanted = [
-        phase
-        for phase in state.phases
-        if state.options.phases is None or phase.number in state.options.phases
-    ]
+    wanted = [phase for phase in state.phases if in_range(state, phase.number)]
     # A phase counts from its last step on: the planning files are read again only after its event.
     complete = [
         phase
