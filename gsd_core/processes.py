@@ -154,10 +154,8 @@ def end_marked(
         ended |= {process.pid for process in targets if process.signal(signal.SIGKILL)}
         if time.monotonic() > end:
             pids = " ".join(str(process.pid) for process in targets)
-            raise ProjectError(
-                f"processes of an earlier run cannot be ended: {pids}",
-                hint=f"end them yourself: kill -9 {pids}",
-            )
+            hint = f"end them yourself: kill -9 {pids}"
+            raise ProjectError(f"processes of an earlier run cannot be ended: {pids}", hint=hint)
         time.sleep(0.01)
     return tuple(sorted(ended))
 
@@ -319,10 +317,8 @@ def refuse_agents(what: str, *, run_pid: int | None = None) -> None:
     group, leaves no evidence. Only a sandbox keeps it out.
     """
     if why := _why_not_a_person(run_pid):
-        raise UserError(
-            f"only a person may {what}, and {why}",
-            hint="do it in your own terminal, outside of the run",
-        )
+        hint = "do it in your own terminal, outside of the run"
+        raise UserError(f"only a person may {what}, and {why}", hint=hint)
 
 
 def remember_origin() -> None:

@@ -400,9 +400,6 @@ def _translated(
 
 
 def _texts_of(phase: PhaseView) -> PhaseTexts:
-    summaries = {
-        plan.id: start_as_text(phase.project, plan.summary, MAX_SUMMARY)
-        for plan in phase.plans
-        if plan.summary
-    }
+    done = [plan for plan in phase.plans if plan.summary]
+    summaries = {plan.id: start_as_text(phase.project, plan.summary, MAX_SUMMARY) for plan in done}
     return PhaseTexts(verification=read_verification(phase), summaries=summaries)

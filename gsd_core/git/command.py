@@ -289,12 +289,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def inherited() -> dict[str, str]:
     """Return the part of this process's environment that git gets."""
-    named = {
-        name: value
-        for name, value in os.environ.items()
-        if name in INHERITED or name.startswith(("LC_", "XDG_"))
-    }
-    return named | selected_config(os.environ)
+    names = [name for name in os.environ if name in INHERITED or name.startswith(("LC_", "XDG_"))]
+    return {name: os.environ[name] for name in names} | selected_config(os.environ)
 
 
 def for_signing(git: Command, key: str) -> dict[str, str]:
@@ -318,9 +314,8 @@ def _error(arguments: tuple[str, ...], code: int, text: str) -> GitError:
         # No hook ends git with a signal: that is a limit (SIGXFSZ), a lack of memory, or a person.
         name = signal.strsignal(-code) or f"signal {-code}"
         hint = _HINTS["File too large"] if -code == signal.SIGXFSZ else ""
-        return GitUnavailable(
-            f"git {arguments[0]} was ended by a signal: {name}", exit=code, output=output, hint=hint
-        )
+        message = f"git {arguments[0]} was ended by a signal: {name}"
+        return GitUnavailable(message, exit=code, output=output, hint=hint)
     # A hook that fails makes git exit with 1, with any output; git's own failures exit with 128,
     # except that `git commit` exits with 1 if it cannot write the trees, after the hook.
     is_gits_own = code == 128 or lines[-1:] == ["error: Error building trees"]

@@ -65,9 +65,8 @@ def made_by_others(git: Command, runs: Collection[str]) -> TrailedCommit | None:
 
     One that changes nothing but ``.planning`` does not count.
     """
-    out = _read_log(
-        git, "-z", f"--format=%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s", "--", "."
-    )
+    form = f"%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s"
+    out = _read_log(git, "-z", f"--format={form}", "--", ".")
     for commit in reversed([*filter(None, out.split("\0"))]):
         sha, run, subject = commit.split("\x01", 2)
         paths = paths_of(git, [sha]) if run.strip() not in runs else ()

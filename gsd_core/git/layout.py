@@ -68,20 +68,14 @@ def locate(root: Path) -> Layout | None:
             own = Path(os.path.realpath(folder / pointer))
             layout = Layout(top=folder, own=own, common=_common(own))
         elif _is_git_directory(folder):
-            raise LayoutError(
-                f"{folder} is git's own directory or a bare repository, not a project",
-                hint="name the project's folder with -C",
-            )
+            message = f"{folder} is git's own directory or a bare repository, not a project"
+            raise LayoutError(message, hint="name the project's folder with -C")
         else:
             continue
         if not _belongs(layout):
-            raise LayoutError(
-                f"{entry} points to the repository {layout.own}, which belongs to another folder",
-                hint=(
-                    f"remove {entry}; or, if that is your repository: "
-                    f"git --git-dir={layout.own} config core.worktree {layout.top}"
-                ),
-            )
+            message = f"{entry} points to the repository {layout.own}, which belongs to another folder"
+            fix = f"git --git-dir={layout.own} config core.worktree {layout.top}"
+            raise LayoutError(message, hint=f"remove {entry}; or, if that is your repository: {fix}")
         return layout
     return None
 
@@ -113,10 +107,8 @@ def check_links(layout: Layout) -> None:
     for path in _links(layout.common):
         target = Path(os.path.realpath(path))
         if not any(target.is_relative_to(folder) for folder in inside):
-            raise LayoutError(
-                f"{path} is a link to {target}: git would write there",
-                hint=f"replace the link by what it points to, or remove it: rm {path}",
-            )
+            hint = f"replace the link by what it points to, or remove it: rm {path}"
+            raise LayoutError(f"{path} is a link to {target}: git would write there", hint=hint)
 
 
 def blocking_file(layout: Layout) -> Path | None:

@@ -185,10 +185,8 @@ def read_programs(listing: str, folder: Path) -> Iterator[LocalProgram]:
             continue
         if "=" in key:
             # An option ends its key at the first "=", so it cannot replace this one.
-            raise GitError(
-                f"{origin} names a program in {key!r}, which cannot be switched off",
-                hint=f"remove that section from {origin}",
-            )
+            message = f"{origin} names a program in {key!r}, which cannot be switched off"
+            raise GitError(message, hint=f"remove that section from {origin}")
         is_users = False
         values = users.get(key, [harmless])
         override = ["-c", f"{key}={values[-1]}"]
@@ -234,14 +232,9 @@ def selected_config(environ: Mapping[str, str]) -> dict[str, str]:
         count = min(int(environ.get("GIT_CONFIG_COUNT", "0") or "0"), 1000)
     except ValueError:
         return {}
-    pairs = [
-        (environ[f"GIT_CONFIG_KEY_{n}"], environ[f"GIT_CONFIG_VALUE_{n}"])
-        for n in range(count)
-        if f"GIT_CONFIG_KEY_{n}" in environ and f"GIT_CONFIG_VALUE_{n}" in environ
-    ]
-    kept = [
-        pair for pair in pairs if not re.match(r"(http|credential|url|sendemail|imap)\.", pair[0].lower())
-    ]
+    names = [(f"GIT_CONFIG_KEY_{n}", f"GIT_CONFIG_VALUE_{n}") for n in range(count)]
+    pairs = [(environ[key], environ[value]) for key, value in names if key in environ and value in environ]
+    kept = [one for one in pairs if not re.match(r"(http|credential|url|sendemail|imap)\.", one[0].lower())]
     found = {"GIT_CONFIG_COUNT": str(len(kept))} if kept else {}
     for number, (key, value) in enumerate(kept):
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}

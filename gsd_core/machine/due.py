@@ -459,10 +459,8 @@ def _end(state: State) -> End:
         reason = f"skipped, not done: phase {', '.join(skipped)}"
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=reason)
     if left := [phase for phase in wanted if standing(state, phase) == "open"]:
-        needs = [
-            f"phase {phase.number} depends on {', '.join(missing_dependencies(state, phase))}"
-            for phase in left
-        ]
+        missing = {phase.number: ", ".join(missing_dependencies(state, phase)) for phase in left}
+        needs = [f"phase {number} depends on {others}" for number, others in missing.items()]
         reason = f"{'; '.join(needs)}: not complete, and not in range or in a cycle"
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     if not wanted:

@@ -77,9 +77,9 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         # The less reliable basis of the two; a usage of nothing does not count.
-        bases = [usage.basis for usage in (self, other) if usage != Usage(basis=usage.basis)]
-        basis: Basis = max(bases, key=get_args(Basis).index, default="unknown")
-        return Usage(**self._combined(other, sum), basis=basis)
+        bases: list[Basis] = [usage.basis for usage in (self, other) if usage != Usage(basis=usage.basis)]
+        weaker = max(bases, key=get_args(Basis).index) if bases else "unknown"
+        return Usage(**self._combined(other, sum), basis=weaker)
 
     def at_least(self, other: Usage) -> Usage:
         """Return this usage with the numbers of *other* where those are higher."""

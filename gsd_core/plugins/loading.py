@@ -173,12 +173,11 @@ def _describe(candidate: Candidate) -> PluginInfo:
 
 def _broken(info: PluginInfo, candidate: Candidate, reason: str) -> PluginInfo:
     log.warning("plugin %r (%s) was not loaded: %s", info.name, info.source, reason)
-    chosen = info.source in ("directory", "file", "module")
     # One that cannot be imported may be a detector or a policy: without one, a run is not safe. The source is
     # not read if the user chose the plugin: a file of the project may be a pipe.
-    return attrs.evolve(
-        info, status="broken", reason=reason, needed=chosen or source_names(candidate, *DECIDING_HOOKS)
-    )
+    is_chosen = info.source in ("directory", "file", "module")
+    needed = is_chosen or source_names(candidate, *DECIDING_HOOKS)
+    return attrs.evolve(info, status="broken", reason=reason, needed=needed)
 
 
 def detectors_left_out(infos: Collection[PluginInfo]) -> list[str]:

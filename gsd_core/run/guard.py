@@ -195,16 +195,14 @@ def _described(differences: Sequence[Difference]) -> str:
     listed = [one_line(difference.what, MAX_LENGTH) for difference in differences]
     if len(listed) > MAX_LISTED:
         listed = [*listed[:MAX_LISTED], f"and {len(listed) - MAX_LISTED} more"]
-    return (
-        f"while an agent or a check worked, this was changed, which only the run may do: {'; '.join(listed)}"
-    )
+    what = "; ".join(listed)
+    return f"while an agent or a check worked, this was changed, which only the run may do: {what}"
 
 
 def found_before(run: Run, step: str) -> tuple[str, ...]:
     """Return what was undone in earlier attempts at the step, for the next one to know."""
-    return tuple(
-        dict.fromkeys(text for fact in run.facts(facts.GuardFound, step=step) for text in fact.data.what)
-    )
+    found = (text for fact in run.facts(facts.GuardFound, step=step) for text in fact.data.what)
+    return tuple(dict.fromkeys(found))
 
 
 # A seal outlives the process: what it could not undo, the next start undoes.
@@ -234,11 +232,8 @@ def _open_seal(run: Run) -> _OpenSeal | None:
         return None  # an earlier attempt of this process, which has compared it when its call ended
     # Other steps went on elsewhere. Earlier versions did one at a time.
     steps = ("", data["step"]) if "step" in data else None
-    after = [
-        fact
-        for fact in run.journal.events(after=seq, run=run.id)
-        if fact.epoch < run.state.epoch and (steps is None or fact.step in steps)
-    ]
+    later = [fact for fact in run.journal.events(after=seq, run=run.id) if fact.epoch < run.state.epoch]
+    after = [fact for fact in later if steps is None or fact.step in steps]
     if owner != run.id or any(fact.kind in ENDS_A_CALL for fact in after):
         return None
     before = [fact.at for fact in run.journal.events(after=max(0, seq - 1), run=run.id) if fact.seq <= seq]
@@ -290,9 +285,7 @@ async def finish(run: Run) -> bool:
     if not problems:
         # What changes from now on was changed by somebody else.
         (run.workspace.stored_seal).unlink(missing_ok=True)
-    log.warning(
-        "the last process was killed while an agent worked; undone: %s (kept in %s)",
-        one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH),
-        where or "no ref: there was nothing to keep",
-    )
+    what = one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH)
+    message = "the last process was killed while an agent worked; undone: %s (kept in %s)"
+    log.warning(message, what, where or "no ref: there was nothing to keep")
     return True

@@ -169,11 +169,11 @@ class Tasks:
 
     def _applies(self, work: Work) -> bool:
         """Whether *work* is a result that is being applied, and waits for nobody's answer."""
-        waits = isinstance(work, ApplyResult) and any(
-            record.open and record.inquiry.step == work.step and record.key.startswith(IN_THE_WAY)
-            for record in self.run.state.inquiries.values()
-        )
-        return isinstance(work, ApplyResult) and not waits
+        if not isinstance(work, ApplyResult):
+            return False
+        records = self.run.state.inquiries.values()
+        asked = [one for one in records if one.open and one.inquiry.step == work.step]
+        return not any(one.key.startswith(IN_THE_WAY) for one in asked)
 
     def _startable(self, items: Sequence[Work]) -> list[Start]:
         """Return the steps that can start now: plans beside each other, and one other step at a time."""

@@ -81,10 +81,8 @@ def question_notice(
     [first, *_] = inquiry.questions
     for question in inquiry.questions:
         lines.append(f"{question.id}: {question.text}")
-        lines += [
-            f"  {number}. {option.label}{option.recommended_note}"
-            for number, option in enumerate(question.options, 1)
-        ]
+        options = enumerate(question.options, 1)
+        lines += [f"  {number}. {option.label}{option.recommended_note}" for number, option in options]
         if len(inquiry.questions) > 1:
             lines.append(f"  answer with: {answer_command(question, command)}")
     waits = f"{inquiry.step or 'the run'} is {'still ' if reminder else ''}waiting for an answer"

@@ -129,10 +129,8 @@ class Notifier:
 
     async def _is_due(self, asked: Recorded[QuestionAsked], number: int) -> bool:
         """Wait for the time of a reminder; return whether it came before the run's end."""
-        interval = min(
-            self._settings.remind_after * 2 ** min(number - 1, 16),
-            max(self._settings.remind_after, LONGEST_INTERVAL),
-        )
+        first = self._settings.remind_after
+        interval = min(first * 2 ** min(number - 1, 16), max(first, LONGEST_INTERVAL))
         due = self._begun[_question_key(asked, number - 1)] + interval
         if _question_key(asked, number) in self._begun:
             return True

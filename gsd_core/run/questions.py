@@ -192,12 +192,10 @@ async def _wait_for_people(run: Run, inquiry: Inquiry, wait_for_inbox: timedelta
 
     async def watch_inbox() -> None:
         loop = asyncio.get_running_loop()
-        at_least = loop.time() + LEAST_TIME.total_seconds()
+        soonest = loop.time() + LEAST_TIME.total_seconds()
         # A run that is to pause must not wait for a human for hours: the question is asked again later.
         # Policies such as `--yes` still answer, so that the step can be finished.
-        while _unanswered(run, inquiry) == inquiry and not (
-            run.state.pause_asked and loop.time() >= at_least
-        ):
+        while _unanswered(run, inquiry) == inquiry and not (run.state.pause_asked and loop.time() >= soonest):
             await asyncio.sleep(POLL.total_seconds())
             take_answers(run)
 

@@ -219,12 +219,8 @@ def proposed_config(hooks: Hooks, project: ProjectInfo) -> dict[str, Any]:
 
 def plan_digests(planning: Planning, paths: Collection[str]) -> dict[str, str]:
     """Return the SHA-256 of each PLAN among *paths*."""
-    return {
-        plan.path: hashlib.sha256(plan.text.encode("utf-8", "replace")).hexdigest()
-        for phase in planning.phases
-        for plan in phase.plans
-        if plan.path in paths
-    }
+    plans = [plan for phase in planning.phases for plan in phase.plans if plan.path in paths]
+    return {plan.path: hashlib.sha256(plan.text.encode("utf-8", "replace")).hexdigest() for plan in plans}
 
 
 def note_edited_plans(run: Run) -> None:

@@ -182,10 +182,8 @@ async def about_earlier_attempts(run: Run, step: StepRequest) -> dict[str, Any]:
 
 def _last_failure(run: Run, step: str) -> str:
     """Return how the last attempt ended, if it failed or was interrupted since the step was last complete."""
-    ends = [
-        fact.data
-        for fact in run.facts(facts.AttemptFailed, facts.AttemptLost, facts.StepCompleted, step=step)
-    ]
+    kinds = (facts.AttemptFailed, facts.AttemptLost, facts.StepCompleted)
+    ends = [fact.data for fact in run.facts(*kinds, step=step)]
     match ends[-1:]:
         case [facts.AttemptFailed(error=error)]:
             return error.message

@@ -103,17 +103,11 @@ async def changes(run: Run, step: str) -> Changes:
     started = _last(run, step, facts.AttemptStarted)
     before = _found(started.data) if started else {}
     # A person may change a file once more after it was settled; then it is theirs again.
-    settled = {
-        path
-        for settled in _since_completed(run, step, facts.FilesSettled)
-        for path, found in settled.found.items()
-        if before.get(path) == found
-    }
+    found = [item for fact in _since_completed(run, step, facts.FilesSettled) for item in fact.found.items()]
+    settled = {path for path, digest in found if before.get(path) == digest}
+    left = {path: digest for path, digest in before.items() if path not in settled}
     # Journals of earlier versions have no fingerprints: there, a path that was dirty stays the user's.
-    theirs = {
-        path for path, found in before.items() if path not in settled and now.get(path) in (found, None)
-    }
-    theirs |= {path for path, found in before.items() if path not in settled and not found}
+    theirs = {path for path, digest in left.items() if not digest or now.get(path) in (digest, None)}
     return Changes(ours=tuple(sorted(set(now) - theirs)), theirs=frozenset(theirs & set(now)))
 
 

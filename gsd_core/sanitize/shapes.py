@@ -378,9 +378,8 @@ def _assignment(found: re.Match[str]) -> bool:
 def _assignment_strict(found: re.Match[str]) -> bool:
     value = assigned(found)
     has_both = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
-    return (
-        _assignment(found) and len(value) >= 8 and has_both and not is_placeholder(value) and " " not in value
-    )
+    is_one = has_both and len(value) >= 8 and " " not in value
+    return is_one and _assignment(found) and not is_placeholder(value)
 
 
 _PLACES = (
