@@ -164,13 +164,11 @@ def _is_any_marked(env_name: str, marks: Collection[str] | None) -> bool:
     """Whether a process has one of *marks*; on Linux, far cheaper than to ask psutil about each process."""
     if sys.platform != "linux":
         return True
-    start = os.fsencode(f"{env_name}=")
+    wanted = os.fsencode(env_name)
     for file in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # of another user, or ended meanwhile
-            for entry in file.read_bytes().split(b"\0"):
-                if entry.startswith(start) and (
-                    marks is None or os.fsdecode(entry.removeprefix(start)) in marks
-                ):
+            for name, _, mark in (entry.partition(b"=") for entry in file.read_bytes().split(b"\0")):
+                if name == wanted and (marks is None or os.fsdecode(mark) in marks):
                     return True
     return False
 

@@ -15,6 +15,7 @@ import re
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -206,7 +207,10 @@ def read_programs(listing: str, folder: Path) -> Iterator[LocalProgram]:
 def _harmless(key: str, value: str, folder: Path) -> str | None:
     """Return the value that replaces the repository's; ``None`` if that may stay."""
     if _FILES.fullmatch(key):
-        return None if _is_readable(folder / Path(value).expanduser()) else os.devnull
+        with suppress(OSError, ValueError):  # git ignores a missing one
+            is_file = stat.S_ISREG((folder / Path(value).expanduser()).stat().st_mode)
+            return None if is_file else os.devnull
+        return None
     found = next((harmless for pattern, harmless in _HARMLESS if re.fullmatch(pattern, key)), None)
     if found is None or not value:
         return None
@@ -217,13 +221,6 @@ def _harmless(key: str, value: str, folder: Path) -> str | None:
     if key.startswith("protocol."):
         return found if value != "never" else None
     return None if key.startswith("filter.lfs.") and _GIT_LFS.fullmatch(value) else found
-
-
-def _is_readable(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return True  # git ignores a missing one
 
 
 def selected_config(environ: Mapping[str, str]) -> dict[str, str]:

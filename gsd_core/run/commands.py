@@ -106,11 +106,8 @@ async def check(
     given, began = environment(gate.mark), time.time()
     if reports:
         given |= variables(reports, command)
-        places = (
-            *places,
-            Place(path=REPORTERS, source=REPORTERS),
-            Place(path=reports, source=reports, writable=True),
-        )
+        own = Place(path=REPORTERS, source=REPORTERS)
+        places = (*places, own, Place(path=reports, source=reports, writable=True))
     try:
         async with gate.sandbox.around(tree, places=places, new_home=True) as inside:
             ran = await run_inside(inside, shell, given, limit)

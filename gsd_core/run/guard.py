@@ -180,12 +180,9 @@ async def _undo(
     """Save, record and undo *changes*; return the ref that has them and what could not be undone."""
     name = f"{run.id}-{step.replace('/', '-') or 'start'}-{attempt}-changed"
     kept = await run.git.call(run.workspace.sealer.save, name, changes)
-    found = facts.GuardFound(
-        what=tuple(one_line(difference.what, MAX_LENGTH) for difference in changes.differences),
-        mild=all(difference.mild for difference in changes.differences),
-        kept=kept,
-    )
-    run.record(found, step=step, attempt=attempt)
+    what = tuple(one_line(difference.what, MAX_LENGTH) for difference in changes.differences)
+    mild = all(difference.mild for difference in changes.differences)
+    run.record(facts.GuardFound(what=what, mild=mild, kept=kept), step=step, attempt=attempt)
     problems = await run.effects.undo(partial(run.workspace.sealer.undo, seal, changes))
     run.record(facts.GuardUndone(problems=problems), step=step, attempt=attempt)
     return kept, problems

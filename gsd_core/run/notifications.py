@@ -120,11 +120,8 @@ def _phases(state: State) -> str:
     """Return how many of the phases in range are complete; empty if there are none yet."""
     wanted = [phase for phase in state.phases if in_range(state, phase.number)]
     # A phase counts from its last step on: the planning files are read again only after its event.
-    complete = [
-        phase
-        for phase in wanted
-        if standing(state, phase) != "open" or any(r.completed for r in state.of("complete", phase.number))
-    ]
+    ended = {p.number for p in wanted if any(r.completed for r in state.of("complete", p.number))}
+    complete = [p for p in wanted if p.number in ended or standing(state, p) != "open"]
     return f"Phases complete: {len(complete)} of {len(wanted)}" if wanted else ""
 
 

@@ -588,13 +588,10 @@ class Host:
             # Permanent: any other error would count as one of the executor, which is not to blame.
             _require_project(run, self.step, Permanent)
         self.owned = self.owned or task.owns_planning
-        plugin = current_call.get()
+        caller = current_call.get()
+        name = caller.plugin if caller else ", ".join(run.settings.executors)
         callbacks = Callbacks(
-            plugin=plugin.plugin if plugin else ", ".join(run.settings.executors),
-            hooks=run.hooks,
-            limit=limits.hard,
-            accept=accept,
-            functions=functions or {},
+            plugin=name, hooks=run.hooks, limit=limits.hard, accept=accept, functions=functions or {}
         )
         with core_at_work():
             call = AgentCall(

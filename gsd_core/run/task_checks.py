@@ -121,11 +121,9 @@ def replace_check(
 def replaced_checks(run: Run, step: str, plan: Plan) -> tuple[ReplacedCheck, ...]:
     """Return the last decision about each check of *plan*, unless the PLAN has another check by now."""
     in_plan = {task.number: task.check for task in plan.tasks}
-    found: dict[int, ReplacedCheck] = {}
-    for fact in run.facts(facts.CheckReplaced, step=step):
-        if fact.data.plan == plan.id:
-            found[fact.data.task] = fact.data
-    return tuple(each for number, each in sorted(found.items()) if in_plan.get(number) == each.was)
+    decisions = (fact.data for fact in run.facts(facts.CheckReplaced, step=step))
+    last = {one.task: one for one in decisions if one.plan == plan.id}
+    return tuple(each for number, each in sorted(last.items()) if in_plan.get(number) == each.was)
 
 
 def with_results_before(run: Run, checks: Iterable[TaskCheck]) -> tuple[TaskCheck, ...]:
