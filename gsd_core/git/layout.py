@@ -172,18 +172,14 @@ def read_bytes(path: Path, limit: int = 2**20) -> bytes:
         return file.read(limit) if is_file else b""
 
 
-def _links(folder: Path) -> Iterator[Path]:
-    """Yield the links below git's directory, without the objects and what is only read."""
+def _links(folder: Path, *, is_objects: bool = False) -> Iterator[Path]:
+    """Yield the links below git's directory, without what is only read."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
+            if entry.name in NOT_WRITTEN and not is_objects:
+                continue
             if entry.is_symlink():
-                if entry.name not in NOT_WRITTEN:
-                    yield Path(entry.path)
-            elif entry.is_dir() and entry.name not in NOT_WRITTEN:
+                yield Path(entry.path)
+            elif entry.is_dir() and not is_objects:
                 # Objects are in folders that git makes itself, and there are many of them.
-                yield from _links(Path(entry.path)) if entry.name != "objects" else _object_links(entry.path)
-
-
-def _object_links(folder: str) -> Iterator[Path]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        yield from (Path(entry.path) for entry in entries if entry.is_symlink())
+                yield from _links(Path(entry.path), is_objects=entry.name == "objects")

@@ -498,14 +498,9 @@ def _setbacks(run: Run, step: str) -> Setbacks:
     took longer than planned is not waiting: the clock was set forward, or nothing ran.
     """
     found, outage, due, interferences = Setbacks(), False, None, 0
-    kinds = (
-        facts.AttemptStarted,
-        facts.AttemptFailed,
-        facts.TimerSet,
-        facts.AgentClosed,
-        facts.TaskCommitted,
-    )
-    for fact in run.facts(*kinds, step=step, after=run.step(step).base):
+    attempts = (facts.AttemptStarted, facts.AttemptFailed, facts.TimerSet)
+    progress = (facts.AgentClosed, facts.TaskCommitted)
+    for fact in run.facts(*attempts, *progress, step=step, after=run.step(step).base):
         match fact.data:
             case facts.AttemptStarted():
                 if due is not None and found.since is not None:

@@ -79,12 +79,8 @@ def entropy(text: str) -> float:
 
 def is_random(text: str, length: int = 16) -> bool:
     """Whether *text* looks generated: long, with letters and digits, and hardly any repetition."""
-    return (
-        len(text) >= length
-        and any(char.isdigit() for char in text)
-        and any(char.isalpha() for char in text)
-        and entropy(text) >= 3.0
-    )
+    has_both = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
+    return has_both and len(text) >= length and entropy(text) >= 3.0
 
 
 def is_placeholder(text: str) -> bool:
