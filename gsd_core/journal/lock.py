@@ -85,15 +85,18 @@ class ProjectLock:
                 raise
         except Timeout:
             by = _read_owner(self.directory)
-            who = f"pid {by.pid} on {by.host!r} since {by.since} ({by.command})"
-            hint = "wait for it, watch it with gsd status, or stop it with gsd stop"
-            raise Locked(f"another gsd is running on this project: {who}", hint=hint) from None
+            raise Locked(
+                "another gsd is running on this project: "
+                f"pid {by.pid} on {by.host!r} since {by.since} ({by.command})",
+                hint="wait for it, watch it with gsd status, or stop it with gsd stop",
+            ) from None
         except (OSError, NotImplementedError) as error:
             # The latter is how filelock reports ENOSYS.
             if not isinstance(error, OSError) or error.errno in _NO_LOCKS:
-                message = f"the file system of {str(self.directory)!r} has no file locks (flock)"
-                hint = "move the repository to a local disk: without a lock, two runs could change it"
-                raise MachineError(message, hint=hint) from error
+                raise MachineError(
+                    f"the file system of {str(self.directory)!r} has no file locks (flock)",
+                    hint="move the repository to a local disk: without a lock, two runs could change it",
+                ) from error
             if (trouble := machine_error(error)) is None:
                 raise
             raise MachineError(f"cannot lock the project: {trouble}", hint=trouble.hint) from error

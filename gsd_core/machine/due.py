@@ -338,9 +338,9 @@ def _begin(state: State, start: Start) -> Next:
         # A user may ask for a step as often as they like.
         if record.completed >= REPEATS and step not in state.asked:
             return Escalate(step=step, cause="repeats", generation=record.completed)
-    # The step's open questions come first. An agent that is started without the answers would ask again,
-    # or decide for itself.
     else:
+        # The step's open questions come first. An agent that is started without the answers would ask again,
+        # or decide for itself.
         asked = (one.inquiry for one in state.inquiries.values() if one.open and one.inquiry.step == step)
         if inquiry := next((one for one in asked if one.kind != "escalation"), None):
             return AskAgain(step=step, inquiry=inquiry)

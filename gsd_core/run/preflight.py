@@ -149,15 +149,17 @@ async def check_project(request: RunRequest, git: Git, journal: Journal, last: L
     commits = [commit for of_phase in last.history.commits.values() for commit in of_phase]
     if commits and not await git.existing_commits(commits):
         path = await git.data_directory() / "journal.db"
-        message = f"the journal is not of this repository: none of the commits of run {last.id} is here"
-        hint = f"move {path} away to start without it: what the project's files say is then believed"
-        raise ProjectError(message, hint=hint)
+        raise ProjectError(
+            f"the journal is not of this repository: none of the commits of run {last.id} is here",
+            hint=f"move {path} away to start without it: what the project's files say is then believed",
+        )
     # Before the files are read, because those of another branch, or of half a merge, would mislead.
     if name := await git.operation():
         raise ProjectError(f"a git {name} is in progress here", hint=f"finish it first: {how_to_end(name)}")
     if conflicts := [entry.path for entry in await git.entries() if entry.unmerged]:
-        hint = "resolve them, git add them, and commit"
-        raise ProjectError(f"files with merge conflicts: {some_of(conflicts)}", hint=hint)
+        raise ProjectError(
+            f"files with merge conflicts: {some_of(conflicts)}", hint="resolve them, git add them, and commit"
+        )
     # Now rather than at the first commit, after the agent's work was paid for.
     await git.call(refuse_filters, git.command)
     validate_config(read_config(request.root), CONFIG)
@@ -260,8 +262,10 @@ def check_idea(root: Path, idea: Idea | None, state: State, gsd: str) -> None:
         if idea is None and planning.idle:
             raise ProjectError(f"nothing to do: {planning.idle}", hint=_idle_hint(root, gsd))
         if idea and planning.idle and idea.sha256 == state.idea:
-            message = f"{idea.name!r} is the idea of the last milestone, which is complete"
-            raise IdeaError(message, hint=f"give another idea, or change this one: {gsd} run IDEA")
+            raise IdeaError(
+                f"{idea.name!r} is the idea of the last milestone, which is complete",
+                hint=f"give another idea, or change this one: {gsd} run IDEA",
+            )
         if planning.idle or (planning.phases and not state.run and idea is not None):
             _refuse_idea(root, idea, planning, gsd)
     if idea is None:
