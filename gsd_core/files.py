@@ -263,20 +263,15 @@ def _parent(
                     raise outside
                 opened.pop()
                 continue
-            if not rest and not follow:
-                yield opened[-1], part
-                return
             try:
-                mode = os.lstat(part, dir_fd=opened[-1]).st_mode
+                mode = os.lstat(part, dir_fd=opened[-1]).st_mode if rest or follow else 0
             except FileNotFoundError:
-                if not rest:
-                    yield opened[-1], part
-                    return
-                if not make:
+                if rest and not make:
                     raise
-                with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=opened[-1])
-                mode = stat.S_IFDIR
+                if rest:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=opened[-1])
+                mode = 0
             if stat.S_ISLNK(mode):
                 links += 1
                 if links > MAX_LINKS:

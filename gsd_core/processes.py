@@ -154,10 +154,8 @@ def end_marked(
         ended |= {process.pid for process in targets if process.signal(signal.SIGKILL)}
         if time.monotonic() > end:
             pids = " ".join(str(process.pid) for process in targets)
-            raise ProjectError(
-                f"processes of an earlier run cannot be ended: {pids}",
-                hint=f"end them yourself: kill -9 {pids}",
-            )
+            hint = f"end them yourself: kill -9 {pids}"
+            raise ProjectError(f"processes of an earlier run cannot be ended: {pids}", hint=hint)
         time.sleep(0.01)
     return tuple(sorted(ended))
 
@@ -166,13 +164,11 @@ def _is_any_marked(env_name: str, marks: Collection[str] | None) -> bool:
     """Whether a process has one of *marks*; on Linux, far cheaper than to ask psutil about each process."""
     if sys.platform != "linux":
         return True
-    start = os.fsencode(f"{env_name}=")
+    wanted = os.fsencode(env_name)
     for file in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # of another user, or ended meanwhile
-            for entry in file.read_bytes().split(b"\0"):
-                if entry.startswith(start) and (
-                    marks is None or os.fsdecode(entry.removeprefix(start)) in marks
-                ):
+            for name, _, mark in (entry.partition(b"=") for entry in file.read_bytes().split(b"\0")):
+                if name == wanted and (marks is None or os.fsdecode(mark) in marks):
                     return True
     return False
 
@@ -319,10 +315,8 @@ def refuse_agents(what: str, *, run_pid: int | None = None) -> None:
     group, leaves no evidence. Only a sandbox keeps it out.
     """
     if why := _why_not_a_person(run_pid):
-        raise UserError(
-            f"only a person may {what}, and {why}",
-            hint="do it in your own terminal, outside of the run",
-        )
+        hint = "do it in your own terminal, outside of the run"
+        raise UserError(f"only a person may {what}, and {why}", hint=hint)
 
 
 def remember_origin() -> None:

@@ -193,9 +193,7 @@ class Project:
             self._spent[day] = self._spent.get(day, Decimal(0)) + (fact.data.usage.dollars or 0)
 
     def _pending_answers(self) -> Mapping[str, str]:
-        if self._journal is None:
-            return {}
-        return answers_in(self._journal.take_inbox())
+        return answers_in(self._journal.take_inbox()) if self._journal else {}
 
     def _open(self) -> Journal | None:
         """Return the journal, opened again if the file was moved away and made anew."""

@@ -222,11 +222,9 @@ class ProjectDetails:
         if known := next(found, None):
             return known
         with suppress(GitError):
-            for commit in await Git(self._root).trailed():
-                if commit.sha.startswith(sha):
-                    return CommitDone(
-                        sha=commit.sha, subject=commit.subject, step=commit.step, task=commit.task
-                    )
+            for one in await Git(self._root).trailed():
+                if one.sha.startswith(sha):
+                    return CommitDone(sha=one.sha, subject=one.subject, step=one.step, task=one.task)
             planning = await asyncio.to_thread(self._planning)
             for phase in await traced_phases(self._root, planning.phases):
                 for plan, names in phase.commits.items():
@@ -400,9 +398,6 @@ def _translated(
 
 
 def _texts_of(phase: PhaseView) -> PhaseTexts:
-    summaries = {
-        plan.id: start_as_text(phase.project, plan.summary, MAX_SUMMARY)
-        for plan in phase.plans
-        if plan.summary
-    }
+    done = [plan for plan in phase.plans if plan.summary]
+    summaries = {plan.id: start_as_text(phase.project, plan.summary, MAX_SUMMARY) for plan in done}
     return PhaseTexts(verification=read_verification(phase), summaries=summaries)

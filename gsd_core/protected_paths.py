@@ -80,7 +80,6 @@ def is_suspect_name(name: str) -> bool:
 @lru_cache(4096)
 def fold_name(name: str) -> str:
     """Return a name as it appears to file systems that ignore case and invisible characters."""
-    visible = "".join(
-        char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf"
-    )
+    plain = unicodedata.normalize("NFKC", name)
+    visible = "".join(char for char in plain if unicodedata.category(char) != "Cf")
     return visible.casefold().rstrip(" .") or visible

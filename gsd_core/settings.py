@@ -370,9 +370,7 @@ def environment_layer(classes: Sequence[tuple[str, type]], environ: Mapping[str,
 
 def variables_of(classes: Sequence[tuple[str, type]]) -> frozenset[str]:
     """Return the names of the ``GSD_*`` variables of these settings classes."""
-    return frozenset(
-        _variable(section, field.name) for section, kind in classes for field in attrs.fields(kind)
-    )
+    return frozenset(_variable(section, one.name) for section, kind in classes for one in attrs.fields(kind))
 
 
 def _variable(section: str, key: str) -> str:
@@ -468,10 +466,8 @@ def _own_folder(kind: Literal["config", "state"]) -> Path:
         return own("gsd")
     except RuntimeError as error:
         # A container may run as a user that has no entry in its list of users.
-        message = (
-            f"the home folder is unknown: HOME is not set, and there is no user with the id {os.getuid()}"
-        )
-        raise ConfigError(message, hint="set HOME to a folder, such as an empty one") from error
+        why = f"the home folder is unknown: HOME is not set, and there is no user with the id {os.getuid()}"
+        raise ConfigError(why, hint="set HOME to a folder, such as an empty one") from error
 
 
 def resolve(
@@ -536,12 +532,8 @@ def resolve(
         elif not hint:
             hint = "see how values are written with: gsd settings show"
         raise ConfigError("\n  ".join(lines), hint=hint)
-    unused = {
-        section: layer.origin
-        for layer in reversed(layers)
-        for section in layer.sections
-        if section in tolerated and section not in known
-    }
+    listed = [(section, layer.origin) for layer in reversed(layers) for section in layer.sections]
+    unused = {name: origin for name, origin in listed if name in tolerated and name not in known}
     return Settings(values=instances, origins=origins, unused=unused)
 
 

@@ -175,12 +175,12 @@ class Command:
         if not hooks:
             # No command here needs a network; hooks may.
             given.setdefault("GIT_ALLOW_PROTOCOL", "none")
-        code, out, err = self._once((*options, *arguments), stdin, given, layout)
+        code, out, err = self._once((*options, *arguments), stdin, given, layout, self.limit)
         for seconds in BUSY_DELAYS:
-            if code in ok or not _is_busy(err):
+            if code in ok or not any(sign in err for sign in _BUSY):
                 break
             self.sleep(seconds)
-            code, out, err = self._once((*options, *arguments), stdin, given, layout)
+            code, out, err = self._once((*options, *arguments), stdin, given, layout, self.limit)
         if code not in ok:
             raise _error(arguments, code, err or out)
         return code, out.removesuffix("\n")
@@ -214,7 +214,7 @@ class Command:
         # What included files contain, and whether they are, may change without a change here.
         if key not in self.known.programs or any(b"include" in text.lower() for text in texts):
             command = ("config", "--includes", "--list", "-z", "--show-scope", "--show-origin")
-            code, out, err = self._once(command, "", ENVIRONMENT, layout, limit=CONFIG_LIMIT)
+            code, out, err = self._once(command, "", ENVIRONMENT, layout, CONFIG_LIMIT)
             if code:
                 raise _error(("config",), code, err)
             self.known.programs[key] = tuple(read_programs(out, self.root))
@@ -233,13 +233,18 @@ class Command:
         stdin: str,
         environment: Mapping[str, str],
         layout: Layout | None,
-        *,
-        limit: timedelta | None = None,
+        limit: timedelta,
     ) -> tuple[int, str, str]:
-        limit = limit or self.limit
         process = self._start(arguments, environment)
+        first = min(LOOK_AFTER, limit)
         try:
-            out, err = _communicate(process, os.fsencode(stdin), limit, layout)
+            try:
+                out, err = process.communicate(os.fsencode(stdin), timeout=first.total_seconds())
+            except subprocess.TimeoutExpired:
+                # A git that is slow may wait for a pipe in the place of a file, forever.
+                if layout and (path := blocking_file(layout)):
+                    raise not_regular(path) from None
+                out, err = process.communicate(timeout=(limit - first).total_seconds())
         except BaseException as error:
             _kill(process)
             process.communicate()
@@ -282,27 +287,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _communicate(
-    process: subprocess.Popen[bytes], stdin: bytes, limit: timedelta, layout: Layout | None
-) -> tuple[bytes, bytes]:
-    """Wait for git; one that is slow may wait for a pipe in the place of a file, forever."""
-    first = min(LOOK_AFTER, limit)
-    try:
-        return process.communicate(stdin, timeout=first.total_seconds())
-    except subprocess.TimeoutExpired:
-        if layout and (path := blocking_file(layout)):
-            raise not_regular(path) from None
-        return process.communicate(timeout=(limit - first).total_seconds())
-
-
 def inherited() -> dict[str, str]:
     """Return the part of this process's environment that git gets."""
-    named = {
-        name: value
-        for name, value in os.environ.items()
-        if name in INHERITED or name.startswith(("LC_", "XDG_"))
-    }
-    return named | selected_config(os.environ)
+    names = [name for name in os.environ if name in INHERITED or name.startswith(("LC_", "XDG_"))]
+    return {name: os.environ[name] for name in names} | selected_config(os.environ)
 
 
 def for_signing(git: Command, key: str) -> dict[str, str]:
@@ -319,28 +307,23 @@ def signs(git: Command, key: str) -> bool:
     return git.run("config", "--type=bool", "--get", key, ok=(0, 1, 128))[1] == "true"
 
 
-def _is_busy(stderr: str) -> bool:
-    """Whether another git holds a lock, or has moved HEAD since this one read it."""
-    return ".lock': File exists" in stderr or "cannot lock ref 'HEAD': is at" in stderr
-
-
 def _error(arguments: tuple[str, ...], code: int, text: str) -> GitError:
     lines = [line for line in text.strip().splitlines() if line.strip()]
     output = "\n".join(lines[-20:])
     if code < 0:
         # No hook ends git with a signal: that is a limit (SIGXFSZ), a lack of memory, or a person.
         name = signal.strsignal(-code) or f"signal {-code}"
-        hint = _TOO_LARGE if -code == signal.SIGXFSZ else ""
-        return GitUnavailable(
-            f"git {arguments[0]} was ended by a signal: {name}", exit=code, output=output, hint=hint
-        )
+        hint = _HINTS["File too large"] if -code == signal.SIGXFSZ else ""
+        message = f"git {arguments[0]} was ended by a signal: {name}"
+        return GitUnavailable(message, exit=code, output=output, hint=hint)
     # A hook that fails makes git exit with 1, with any output; git's own failures exit with 128,
     # except that `git commit` exits with 1 if it cannot write the trees, after the hook.
     is_gits_own = code == 128 or lines[-1:] == ["error: Error building trees"]
     causes = [line for line in lines if any(cause in line for cause in _CAUSES)] if is_gits_own else []
     summary = " ".join(line.strip() for line in causes[:1] or lines[-3:]) or f"exit {code}"
     kind = GitUnavailable if causes else GitError
-    return kind(f"git {arguments[0]}: {summary}", exit=code, output=output, hint=_hint(text))
+    hint = next((hint for sign, hint in _HINTS.items() if sign in text), "")
+    return kind(f"git {arguments[0]}: {summary}", exit=code, output=output, hint=hint)
 
 
 _CAUSES = (
@@ -355,22 +338,9 @@ _CAUSES = (
 """What git prints when it cannot write for a reason outside the project's files."""
 
 
-def _hint(text: str) -> str:
-    if "failed to sign" in text or "cannot run gpg" in text:
-        return "git signs commits here, and the key is missing or locked: git config commit.gpgSign"
-    if "dubious ownership" in text:
-        return "the folder belongs to another user: git config --global --add safe.directory DIR"
-    if _is_busy(text):
-        return "another git is working in this repository; try again when it has finished"
-    if "tell me who you are" in text:
-        return "git config --global user.name NAME; git config --global user.email EMAIL"
-    for sign, hint in _SURROUNDINGS.items():
-        if sign in text:
-            return f"{hint}, then run gsd resume"
-    return ""
+_BUSY = (".lock': File exists", "cannot lock ref 'HEAD': is at")
+"""What git prints if another git holds a lock, or has moved HEAD since this one read it."""
 
-
-_TOO_LARGE = "raise the limit on the size of files (ulimit -f), then run gsd resume"
 _SURROUNDINGS = {
     "No space left": "free some disk space",
     "quota exceeded": "free some disk space",
@@ -385,6 +355,16 @@ _SURROUNDINGS = {
     "Out of memory": "end other programs to free some memory",
 }
 """What git says about the machine, in the C locale, and what to do about it."""
+
+_HINTS = {
+    "failed to sign": "git signs commits here, and the key is missing or locked: git config commit.gpgSign",
+    "cannot run gpg": "git signs commits here, and the key is missing or locked: git config commit.gpgSign",
+    "dubious ownership": "the folder belongs to another user: git config --global --add safe.directory DIR",
+    **dict.fromkeys(_BUSY, "another git is working in this repository; try again when it has finished"),
+    "tell me who you are": "git config --global user.name NAME; git config --global user.email EMAIL",
+    **{sign: f"{hint}, then run gsd resume" for sign, hint in _SURROUNDINGS.items()},
+}
+"""What to do about an error that git prints; the first that matches counts."""
 
 
 def is_older(git: Command, version: str) -> bool:

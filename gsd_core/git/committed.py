@@ -111,10 +111,8 @@ class _Tree:
 
     def is_submodule(self, path: str) -> bool:
         """Whether the repository at *path* is listed in ``.gitmodules``."""
-        code, out = self.git.run(
-            *("config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$"),
-            ok=(0, 1, 128),
-        )
+        options = ("--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$")
+        code, out = self.git.run("config", *options, ok=(0, 1, 128))
         return code == 0 and any(item.partition("\n")[2].rstrip("/") == path for item in out.split("\0"))
 
     def ignored(self, paths: Iterable[str]) -> tuple[str, ...]:

@@ -65,9 +65,8 @@ def made_by_others(git: Command, runs: Collection[str]) -> TrailedCommit | None:
 
     One that changes nothing but ``.planning`` does not count.
     """
-    out = _read_log(
-        git, "-z", f"--format=%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s", "--", "."
-    )
+    form = f"%H%x01%(trailers:key={RUN},valueonly,separator=%x2C)%x01%s"
+    out = _read_log(git, "-z", f"--format={form}", "--", ".")
     for commit in reversed([*filter(None, out.split("\0"))]):
         sha, run, subject = commit.split("\x01", 2)
         paths = paths_of(git, [sha]) if run.strip() not in runs else ()
@@ -167,16 +166,13 @@ def order(git: Command, directory: str) -> dict[str, int]:
     positions: dict[str, int] = {}
     for position, paths in enumerate(commits):
         positions.update({path: len(commits) - position for path in paths if path not in positions})
-    here = set(_files(git.root, directory))
+    here: set[str] = set()
+    for folder, folders, names in os.walk(git.root / directory):
+        folders[:] = [name for name in folders if name != ".git"]
+        here.update((Path(folder) / name).relative_to(git.root).as_posix() for name in names)
     uncommitted = (here - set(positions)) | {entry.path for entry in within(entries(git), [directory])}
     newest = dict.fromkeys(uncommitted, len(commits) + 1)
     return {path: position for path, position in (positions | newest).items() if path in here}
-
-
-def _files(root: Path, directory: str) -> Iterator[str]:
-    for folder, folders, names in os.walk(root / directory):
-        folders[:] = [name for name in folders if name != ".git"]
-        yield from ((Path(folder) / name).relative_to(root).as_posix() for name in names)
 
 
 def paths_of(git: Command, commits: Collection[str]) -> tuple[str, ...]:

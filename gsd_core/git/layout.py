@@ -68,20 +68,14 @@ def locate(root: Path) -> Layout | None:
             own = Path(os.path.realpath(folder / pointer))
             layout = Layout(top=folder, own=own, common=_common(own))
         elif _is_git_directory(folder):
-            raise LayoutError(
-                f"{folder} is git's own directory or a bare repository, not a project",
-                hint="name the project's folder with -C",
-            )
+            message = f"{folder} is git's own directory or a bare repository, not a project"
+            raise LayoutError(message, hint="name the project's folder with -C")
         else:
             continue
         if not _belongs(layout):
-            raise LayoutError(
-                f"{entry} points to the repository {layout.own}, which belongs to another folder",
-                hint=(
-                    f"remove {entry}; or, if that is your repository: "
-                    f"git --git-dir={layout.own} config core.worktree {layout.top}"
-                ),
-            )
+            message = f"{entry} points to the repository {layout.own}, which belongs to another folder"
+            fix = f"git --git-dir={layout.own} config core.worktree {layout.top}"
+            raise LayoutError(message, hint=f"remove {entry}; or, if that is your repository: {fix}")
         return layout
     return None
 
@@ -113,10 +107,8 @@ def check_links(layout: Layout) -> None:
     for path in _links(layout.common):
         target = Path(os.path.realpath(path))
         if not any(target.is_relative_to(folder) for folder in inside):
-            raise LayoutError(
-                f"{path} is a link to {target}: git would write there",
-                hint=f"replace the link by what it points to, or remove it: rm {path}",
-            )
+            hint = f"replace the link by what it points to, or remove it: rm {path}"
+            raise LayoutError(f"{path} is a link to {target}: git would write there", hint=hint)
 
 
 def blocking_file(layout: Layout) -> Path | None:
@@ -180,18 +172,14 @@ def read_bytes(path: Path, limit: int = 2**20) -> bytes:
         return file.read(limit) if is_file else b""
 
 
-def _links(folder: Path) -> Iterator[Path]:
-    """Yield the links below git's directory, without the objects and what is only read."""
+def _links(folder: Path, *, is_objects: bool = False) -> Iterator[Path]:
+    """Yield the links below git's directory, without what is only read."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
+            if entry.name in NOT_WRITTEN and not is_objects:
+                continue
             if entry.is_symlink():
-                if entry.name not in NOT_WRITTEN:
-                    yield Path(entry.path)
-            elif entry.is_dir() and entry.name not in NOT_WRITTEN:
+                yield Path(entry.path)
+            elif entry.is_dir() and not is_objects:
                 # Objects are in folders that git makes itself, and there are many of them.
-                yield from _links(Path(entry.path)) if entry.name != "objects" else _object_links(entry.path)
-
-
-def _object_links(folder: str) -> Iterator[Path]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        yield from (Path(entry.path) for entry in entries if entry.is_symlink())
+                yield from _links(Path(entry.path), is_objects=entry.name == "objects")

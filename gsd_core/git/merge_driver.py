@@ -29,23 +29,21 @@ def install_driver(git: Command, program: str, names: Iterable[str]) -> None:
     driver = f"{gsd} merge-driver -- %O %A %B %L %P || {{ grep -q '^<<<<<<<' %A && exit 1; {MERGE_LINES}; }}"
     git("config", "--local", "merge.gsd.name", "planning files, by meaning")
     git("config", "--local", "merge.gsd.driver", driver)
-    _write_attributes(git, _attributes(git, names), wanted=True)
+    _write_attributes(git, names, wanted=True)
 
 
 def remove_driver(git: Command, names: Iterable[str]) -> None:
     """Undo :func:`install_driver`; nothing happens if there is no driver."""
-    _write_attributes(git, _attributes(git, names), wanted=False)
+    _write_attributes(git, names, wanted=False)
     # 5 and 128: there is no such section.
     git.run("config", "--local", "--remove-section", "merge.gsd", ok=(0, 5, 128))
 
 
-def _attributes(git: Command, names: Iterable[str]) -> list[str]:
-    folder = re.sub(r"([*?\[\\])", r"\\\1", prefix(git))
+def _write_attributes(git: Command, names: Iterable[str], *, wanted: bool) -> None:
+    project = re.sub(r"([*?\[\\])", r"\\\1", prefix(git))
     # Also those of workstreams, in folders below. JSON quotes like C.
-    return [f"{json.dumps(f'/{folder}.planning/**/{name}', ensure_ascii=False)} merge=gsd" for name in names]
-
-
-def _write_attributes(git: Command, lines: list[str], *, wanted: bool) -> None:
+    paths = (json.dumps(f"/{project}.planning/**/{name}", ensure_ascii=False) for name in names)
+    lines = [f"{path} merge=gsd" for path in paths]
     folder = common_dir(git)
     old = os.fsdecode(read_below(folder, ATTRIBUTES)) if (folder / ATTRIBUTES).exists() else ""
     kept = [line for line in old.splitlines(keepends=True) if line.rstrip("\n") not in lines]

@@ -159,12 +159,8 @@ def ignoring_rules(git: Command, paths: Iterable[str]) -> dict[str, str]:
     if not listed:
         return {}
     # check-ignore does not support literal pathspecs. After "./", no character is special.
-    _, out = git.run(
-        *("check-ignore", "--verbose", "-z", "--stdin"),
-        stdin=listed,
-        ok=(0, 1),
-        environment={"GIT_LITERAL_PATHSPECS": "0"},
-    )
+    command, environment = ("check-ignore", "--verbose", "-z", "--stdin"), {"GIT_LITERAL_PATHSPECS": "0"}
+    _, out = git.run(*command, stdin=listed, ok=(0, 1), environment=environment)
     fields = out.split("\0")
     rules: dict[str, str] = {}
     for source, line, pattern, path in zip(*(fields[i::4] for i in range(4)), strict=False):

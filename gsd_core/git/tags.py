@@ -14,11 +14,8 @@ def tag(git: Command, name: str, commit: str, message: str) -> str:
     with one_writer(git):
         if found := tagged(git, name):
             return found
-        git(
-            *("tag", "--annotate", "--cleanup=whitespace", "--file=-", "--", name, commit),
-            stdin=message,
-            environment=for_signing(git, "tag.gpgSign"),
-        )
+        options = ("--annotate", "--cleanup=whitespace", "--file=-", "--", name, commit)
+        git("tag", *options, stdin=message, environment=for_signing(git, "tag.gpgSign"))
     return tagged(git, name)
 
 

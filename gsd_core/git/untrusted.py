@@ -15,6 +15,7 @@ import re
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,11 +147,8 @@ def refuse_filters(git: Command, paths: Iterable[str] | None = None) -> None:
     if not listed.strip("\0"):
         return
     # check-attr does not support literal pathspecs, and needs none.
-    out = git(
-        *("check-attr", "-z", "--stdin", "filter"),
-        stdin=listed.strip("\0") + "\0",
-        environment={"GIT_LITERAL_PATHSPECS": "0"},
-    )
+    command, environment = ("check-attr", "-z", "--stdin", "filter"), {"GIT_LITERAL_PATHSPECS": "0"}
+    out = git(*command, stdin=listed.strip("\0") + "\0", environment=environment)
     fields = out.split("\0")
     for path, name in zip(fields[::3], fields[2::3], strict=False):
         if one := blocked.get(name):
@@ -188,10 +186,8 @@ def read_programs(listing: str, folder: Path) -> Iterator[LocalProgram]:
             continue
         if "=" in key:
             # An option ends its key at the first "=", so it cannot replace this one.
-            raise GitError(
-                f"{origin} names a program in {key!r}, which cannot be switched off",
-                hint=f"remove that section from {origin}",
-            )
+            message = f"{origin} names a program in {key!r}, which cannot be switched off"
+            raise GitError(message, hint=f"remove that section from {origin}")
         is_users = False
         values = users.get(key, [harmless])
         override = ["-c", f"{key}={values[-1]}"]
@@ -211,7 +207,10 @@ def read_programs(listing: str, folder: Path) -> Iterator[LocalProgram]:
 def _harmless(key: str, value: str, folder: Path) -> str | None:
     """Return the value that replaces the repository's; ``None`` if that may stay."""
     if _FILES.fullmatch(key):
-        return None if _is_readable(folder / Path(value).expanduser()) else os.devnull
+        with suppress(OSError, ValueError):  # git ignores a missing one
+            is_file = stat.S_ISREG((folder / Path(value).expanduser()).stat().st_mode)
+            return None if is_file else os.devnull
+        return None
     found = next((harmless for pattern, harmless in _HARMLESS if re.fullmatch(pattern, key)), None)
     if found is None or not value:
         return None
@@ -224,27 +223,15 @@ def _harmless(key: str, value: str, folder: Path) -> str | None:
     return None if key.startswith("filter.lfs.") and _GIT_LFS.fullmatch(value) else found
 
 
-def _is_readable(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return True  # git ignores a missing one
-
-
 def selected_config(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the settings in the environment (``GIT_CONFIG_COUNT``), without credentials."""
     try:
         count = min(int(environ.get("GIT_CONFIG_COUNT", "0") or "0"), 1000)
     except ValueError:
         return {}
-    pairs = [
-        (environ[f"GIT_CONFIG_KEY_{n}"], environ[f"GIT_CONFIG_VALUE_{n}"])
-        for n in range(count)
-        if f"GIT_CONFIG_KEY_{n}" in environ and f"GIT_CONFIG_VALUE_{n}" in environ
-    ]
-    kept = [
-        pair for pair in pairs if not re.match(r"(http|credential|url|sendemail|imap)\.", pair[0].lower())
-    ]
+    names = [(f"GIT_CONFIG_KEY_{n}", f"GIT_CONFIG_VALUE_{n}") for n in range(count)]
+    pairs = [(environ[key], environ[value]) for key, value in names if key in environ and value in environ]
+    kept = [one for one in pairs if not re.match(r"(http|credential|url|sendemail|imap)\.", one[0].lower())]
     found = {"GIT_CONFIG_COUNT": str(len(kept))} if kept else {}
     for number, (key, value) in enumerate(kept):
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}

@@ -68,8 +68,28 @@ class ProjectLock:
 
     def acquire(self) -> None:
         """Take the lock; if another process holds it, raise ``Locked`` at once and name that process."""
+        from filelock import Timeout
+
         try:
-            self._acquire()
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # An earlier version made it for everybody to look into.
+            self.directory.chmod(0o700)
+            self._lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.02)
+            since = self._clock().isoformat(timespec="seconds")
+            by = Owner(pid=os.getpid(), host=socket.gethostname(), since=since, command=self._command)
+            try:
+                text = json.dumps(attrs.asdict(by))
+                write_below(self.directory, OWNER, text.encode(), mode=0o600, durable=False)
+            except BaseException:
+                self._lock.release()
+                raise
+        except Timeout:
+            by = _read_owner(self.directory)
+            raise Locked(
+                "another gsd is running on this project: "
+                f"pid {by.pid} on {by.host!r} since {by.since} ({by.command})",
+                hint="wait for it, watch it with gsd status, or stop it with gsd stop",
+            ) from None
         except (OSError, NotImplementedError) as error:
             # The latter is how filelock reports ENOSYS.
             if not isinstance(error, OSError) or error.errno in _NO_LOCKS:
@@ -80,34 +100,6 @@ class ProjectLock:
             if (trouble := machine_error(error)) is None:
                 raise
             raise MachineError(f"cannot lock the project: {trouble}", hint=trouble.hint) from error
-
-    def _acquire(self) -> None:
-        from filelock import Timeout
-
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # An earlier version made it for everybody to look into.
-        self.directory.chmod(0o700)
-        try:
-            self._lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.02)
-        except Timeout:
-            by = _read_owner(self.directory)
-            raise Locked(
-                "another gsd is running on this project: "
-                f"pid {by.pid} on {by.host!r} since {by.since} ({by.command})",
-                hint="wait for it, watch it with gsd status, or stop it with gsd stop",
-            ) from None
-        by = Owner(
-            pid=os.getpid(),
-            host=socket.gethostname(),
-            since=self._clock().isoformat(timespec="seconds"),
-            command=self._command,
-        )
-        try:
-            text = json.dumps(attrs.asdict(by))
-            write_below(self.directory, OWNER, text.encode(), mode=0o600, durable=False)
-        except BaseException:
-            self._lock.release()
-            raise
 
     def release(self) -> None:
         """Release the lock; without it, do nothing."""

@@ -244,10 +244,9 @@ def _check_tables(database: Database) -> None:
             raise JournalError(f"the journal {database.path} is damaged: {problem}", hint=MOVE_AWAY)
         return
     if tables and not needed & tables:
-        raise JournalError(
-            f"{database.path} is not a journal but another database (tables: {', '.join(sorted(tables))})",
-            hint="move it away; gsd writes nothing into it",
-        )
+        names = ", ".join(sorted(tables))
+        message = f"{database.path} is not a journal but another database (tables: {names})"
+        raise JournalError(message, hint="move it away; gsd writes nothing into it")
     missing = f"it has no table {', '.join(sorted(needed - tables))}" if tables else "it is empty"
     raise JournalError(f"the journal {database.path} is damaged: {missing}", hint=MOVE_AWAY)
 

@@ -113,9 +113,7 @@ def claims_at_opening(state: State, now: Snapshot, *, interrupted: bool) -> Clai
     """
     found = claims_of(now)
     known = {plan.id for phase in state.phases for plan in phase.plans}
-    unfinished = {
-        p.number for p in now.phases if any(is_open(plan) and plan.id not in known for plan in p.plans)
-    }
+    undone = {p.number for p in now.phases if any(is_open(one) and one.id not in known for one in p.plans)}
     seen = claims_of(state.seen or now)
     before = state.claims or seen
     is_new = not state.run or state.seen is None
@@ -125,7 +123,7 @@ def claims_at_opening(state: State, now: Snapshot, *, interrupted: bool) -> Clai
 
     ticked = believed(found.ticked, before.ticked, seen.ticked)
     return Claims(
-        ticked=tuple(number for number in ticked if number not in unfinished),
+        ticked=tuple(number for number in ticked if number not in undone),
         passed=believed(found.passed, before.passed, seen.passed),
         summaries=believed(found.summaries, before.summaries, seen.summaries),
     )
@@ -133,12 +131,7 @@ def claims_at_opening(state: State, now: Snapshot, *, interrupted: bool) -> Clai
 
 def unverified(state: State) -> tuple[str, ...]:
     """Return the phases in range that are complete by their files only."""
-    wanted = state.options.phases
-    return tuple(
-        phase.number
-        for phase in state.phases
-        if (wanted is None or phase.number in wanted)
-        and phase.number not in state.skipped
-        and standing(state, phase) != "open"
-        and not is_verified(state, phase)
-    )
+    numbers = state.options.phases
+    wanted = [phase for phase in state.phases if numbers is None or phase.number in numbers]
+    complete = [p for p in wanted if p.number not in state.skipped and standing(state, p) != "open"]
+    return tuple(phase.number for phase in complete if not is_verified(state, phase))

@@ -181,15 +181,12 @@ def _side_by_side(state: State, live: Collection[str], *, parallel_phases: bool)
     held = {*live, *(one.step for one in failed)}
     found = [(str(item.step), item) for item in _next_steps(state, every=True)]
     # A roadmap that names no dependency at all says nothing about them.
-    if not (parallel_phases and any(phase.depends_on for phase in state.phases)):
-        found = [(step, item) for step, item in found if _phase_of(step) == _phase_of(found[0][0])]
+    if found and not (parallel_phases and any(phase.depends_on for phase in state.phases)):
+        number = StepId.parse(found[0][0]).phase
+        found = [(step, item) for step, item in found if StepId.parse(step).phase == number]
     first = [item for step, item in found if step not in held]
     items = (*(one for one in failed if one.step not in live), *first)
     return items if items or live else (_end(state),)
-
-
-def _phase_of(step: str) -> str:
-    return StepId.parse(step).phase
 
 
 def _one_by_one(state: State) -> tuple[Due, ...]:
@@ -216,12 +213,9 @@ def _is_urgent(state: State, step: str) -> bool:
     """
     if state.options.only_asked:
         return step in state.requested
-    found = StepId.parse(step)
-    return found.kind not in MILESTONE_STEPS or _was_interrupted_while_archiving(state, found)
-
-
-def _was_interrupted_while_archiving(state: State, step: StepId) -> bool:
-    record = state.steps.get(str(step))
+    if StepId.parse(step).kind not in MILESTONE_STEPS:
+        return True
+    record = state.steps.get(step)
     idle = bool(state.seen and state.seen.idle and not state.phases)
     return idle and record is not None and record.attempt > 0 and record.status == "waiting"
 
@@ -304,22 +298,20 @@ def _before(state: State, start: Start, phase: PhaseSnapshot | None = None) -> S
 
 def _due_at_the_end(state: State) -> Iterator[StepId]:
     """Yield the steps of plugins' kinds that are due for the milestone, whose phases are all complete."""
-    for step in state.seen.due if state.seen else ():
+    if state.seen is None:
+        return
+    milestone = state.seen.milestone
+    for step in state.seen.due:
         if step.before != END:
             continue
-        assert state.seen is not None
-        records = [
-            record
-            for record in state.steps.values()
-            if record.id.kind == step.kind and record.id.detail == state.seen.milestone
-        ]
+        records = [r for r in state.steps.values() if r.id.kind == step.kind and r.id.detail == milestone]
         last = max(records, key=lambda record: record.id.round, default=None)
         number = last.id.round if last else 0
         # A phase was added and completed since: this is another round, and no repetition.
         if last and last.ended_at and last.status == "completed":
             completed = [r.ended_at for r in state.steps.values() if r.id.kind == COMPLETE and r.ended_at]
             number += any(at > last.ended_at for at in completed)
-        yield StepId(kind=step.kind, detail=state.seen.milestone, round=number)
+        yield StepId(kind=step.kind, detail=milestone, round=number)
 
 
 def in_range(state: State, number: str) -> bool:
@@ -346,17 +338,13 @@ def _begin(state: State, start: Start) -> Next:
         # A user may ask for a step as often as they like.
         if record.completed >= REPEATS and step not in state.asked:
             return Escalate(step=step, cause="repeats", generation=record.completed)
-    # The step's open questions come first. An agent that is started without the answers would ask again,
-    # or decide for itself.
-    elif inquiry := _open_inquiry(state, step):
-        return AskAgain(step=step, inquiry=inquiry)
+    else:
+        # The step's open questions come first. An agent that is started without the answers would ask again,
+        # or decide for itself.
+        asked = (one.inquiry for one in state.inquiries.values() if one.open and one.inquiry.step == step)
+        if inquiry := next((one for one in asked if one.kind != "escalation"), None):
+            return AskAgain(step=step, inquiry=inquiry)
     return start if record.until is None else Wait(step=step, until=record.until, why=record.why)
-
-
-def _open_inquiry(state: State, step: str) -> Inquiry | None:
-    """Return the open inquiry of an earlier attempt at the step, if any."""
-    inquiries = (record.inquiry for record in state.inquiries.values() if record.open)
-    return next((one for one in inquiries if one.step == step and one.kind != "escalation"), None)
 
 
 # The postconditions of a phase
@@ -377,13 +365,24 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
         return Start(step=StepId(kind=EXECUTE, phase=phase.number, detail=plan.id))
     if state.options.skip_verify:
         return Start(step=StepId(kind=COMPLETE, phase=phase.number))
+    done = [record for record in state.of(VERIFY, phase.number) if record.completed]
+    allowed = _allowance(state, phase).verifications
     if is_stale(state, phase) or not is_believed(state, phase):
-        return _verify(state, phase)
+        # The verdict is missing, stale or has an unknown status.
+        if len(done) >= max(allowed, len(state.of(PLAN, phase.number)) + SPARE_VERIFICATIONS):
+            gap = "VERIFICATION.md does not stay as it was written"
+            return _ask_about_gaps(state, phase, done[-1].id, [gap])
+        return Start(step=round_of(state, VERIFY, phase.number))
     if phase.verdict == "passed":
         return Start(step=StepId(kind=COMPLETE, phase=phase.number))
     if phase.verdict == "human_needed" or not phase.gaps:
-        return _complete_verification(state, phase)
-    return _close_gaps(state, phase)
+        # An incomplete verification is repeated; a human is asked if that did not help.
+        if sum(record.completed for record in done) < max(1, allowed):
+            return Start(step=round_of(state, VERIFY, phase.number))
+        reasons = "; ".join(done[-1].failed_detectors)
+        gap = f"verification is not complete: {reasons}" if reasons else "verification is not complete"
+        return _ask_about_gaps(state, phase, done[-1].id, [gap])
+    return _close_gaps(state, phase, done)
 
 
 def _waiting_plans(state: State, phase: PhaseSnapshot) -> list[PlanSnapshot]:
@@ -391,46 +390,21 @@ def _waiting_plans(state: State, phase: PhaseSnapshot) -> list[PlanSnapshot]:
     return sorted(left, key=lambda plan: (plan.wave, plan.id))
 
 
-def _verify(state: State, phase: PhaseSnapshot) -> Start | Escalate:
-    """Verify the phase, because its verdict is missing, stale or has an unknown status."""
-    done = [record for record in state.of(VERIFY, phase.number) if record.completed]
-    rounds = len(state.of(PLAN, phase.number))
-    if len(done) >= max(_allowance(state, phase).verifications, rounds + SPARE_VERIFICATIONS):
-        return _ask_about_gaps(state, phase, done[-1].id, ["VERIFICATION.md does not stay as it was written"])
-    return Start(step=round_of(state, VERIFY, phase.number))
-
-
-def _complete_verification(state: State, phase: PhaseSnapshot) -> Start | Escalate:
-    """Repeat an incomplete verification; ask a human if that did not help."""
-    done = [record for record in state.of(VERIFY, phase.number) if record.completed]
-    if not done or sum(r.completed for r in done) < _allowance(state, phase).verifications:
-        return Start(step=round_of(state, VERIFY, phase.number))
-    reasons = "; ".join(done[-1].failed_detectors)
-    gap = f"verification is not complete: {reasons}" if reasons else "verification is not complete"
-    return _ask_about_gaps(state, phase, done[-1].id, [gap])
-
-
-def _close_gaps(state: State, phase: PhaseSnapshot) -> Start | Escalate:
-    """Plan the gaps, unless no rounds are left or the last one closed no gap."""
+def _close_gaps(state: State, phase: PhaseSnapshot, done: Sequence[StepRecord]) -> Start | Escalate:
+    """Plan the gaps, unless no rounds are left or the last one closed no gap; *done* are verifications."""
     plan = round_of(state, PLAN, phase.number)
-    done = [record for record in state.of(VERIFY, phase.number) if record.completed]
     rounds = len(gap_rounds(state, phase.number))
     under_way = any(r.for_gaps and not r.completed for r in state.of(PLAN, phase.number))
     allowed = under_way or rounds < _allowance(state, phase).rounds
-    exhausted = rounds >= state.options.gap_rounds or (rounds > 0 and _no_gap_closed(done))
+    last = [set(record.gaps) for record in done[-2:]]
+    # Without gaps before, it was another step that found those which were planned for.
+    closed_none = len(last) == 2 and bool(last[0]) and last[0] <= last[1]
+    exhausted = rounds >= state.options.gap_rounds or (rounds > 0 and closed_none)
     if exhausted and not allowed:
         step = done[-1].id if done else round_of(state, VERIFY, phase.number)
         return _ask_about_gaps(state, phase, step, phase.gaps)
     # Round 0 is the plan step of the phase itself, even if other tools made the plans.
     return Start(step=evolve(plan, round=max(plan.round, 1)), for_gaps=True)
-
-
-def _no_gap_closed(verifications: Sequence[StepRecord]) -> bool:
-    if len(verifications) < 2:
-        return False
-    before, now = (set(record.gaps) for record in verifications[-2:])
-    # Without gaps before, it was another step that found those which were planned for.
-    return bool(before) and before <= now
 
 
 def _ask_about_gaps(state: State, phase: PhaseSnapshot, step: StepId, gaps: Sequence[str]) -> Escalate:
@@ -449,11 +423,9 @@ def _allowance(state: State, phase: PhaseSnapshot) -> Allowance:
 def _end_aborted(state: State) -> End:
     record = state.steps[state.aborted]
     reason = f"aborted at {state.aborted}"
-    if record.failure:
-        return End(outcome="failed", exit=exit_of(record.failure), reason=reason)
-    if record.id.kind == VERIFY:
+    if record.id.kind == VERIFY and not record.failure:
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=reason)
-    return End(outcome="failed", exit=ExitCode.FAILED, reason=reason)
+    return End(outcome="failed", exit=exit_of(record.failure), reason=reason)
 
 
 def _end_asked(state: State) -> End:
@@ -487,10 +459,8 @@ def _end(state: State) -> End:
         reason = f"skipped, not done: phase {', '.join(skipped)}"
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=reason)
     if left := [phase for phase in wanted if standing(state, phase) == "open"]:
-        needs = [
-            f"phase {phase.number} depends on {', '.join(missing_dependencies(state, phase))}"
-            for phase in left
-        ]
+        missing = {phase.number: ", ".join(missing_dependencies(state, phase)) for phase in left}
+        needs = [f"phase {number} depends on {others}" for number, others in missing.items()]
         reason = f"{'; '.join(needs)}: not complete, and not in range or in a cycle"
         return End(outcome="blocked", exit=ExitCode.USAGE, reason=reason)
     if not wanted:
@@ -500,14 +470,10 @@ def _end(state: State) -> End:
         step, gaps = found
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{step} found {counted(len(gaps), 'gap')}")
     unverified = " (verification skipped)" if state.options.skip_verify else ""
-    assumed = ""
-    if number := len(assumed_checks(state)):
-        assumed = f" ({counted(number, 'check')} assumed, nobody looked)"
-    return End(
-        outcome="done",
-        exit=ExitCode.OK,
-        reason=f"{counted(len(wanted), 'phase')} complete{unverified}{assumed}",
-    )
+    number = len(assumed_checks(state))
+    assumed = f" ({counted(number, 'check')} assumed, nobody looked)" if number else ""
+    reason = f"{counted(len(wanted), 'phase')} complete{unverified}{assumed}"
+    return End(outcome="done", exit=ExitCode.OK, reason=reason)
 
 
 def _milestone_gaps(state: State) -> tuple[str, tuple[str, ...]] | None:

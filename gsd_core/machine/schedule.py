@@ -109,13 +109,10 @@ class Schedule:
         """
         by_id = {work.id: work for work in self.works}
         taken = [by_id[name] for name in running if name in by_id]
-        ready = [
-            work
-            for work in self.works
-            if work.id not in done
-            and work.id not in running
-            and (work.id in only if only is not None else all(one in done for one in self.after[work.id]))
-        ]
+        left = [work for work in self.works if work.id not in done and work.id not in running]
+        if only is None:
+            only = [work.id for work in left if all(one in done for one in self.after[work.id])]
+        ready = [work for work in left if work.id in only]
         found: list[Work] = []
         for work in sorted(ready, key=lambda work: -self.lengths[work.id]):
             if len(found) >= slots:

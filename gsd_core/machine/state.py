@@ -281,15 +281,9 @@ def gap_rounds(state: State, phase: str) -> tuple[StepRecord, ...]:
 
 def assumed_checks(state: State) -> tuple[tuple[str, Question], ...]:
     """Return the questions to look at something that a policy answered, each with the step that asked it."""
-    return tuple(
-        (record.inquiry.step, question)
-        for record in state.inquiries.values()
-        if not record.withdrawn
-        for question in record.inquiry.questions
-        if question.inspection
-        and (answer := record.answers.get(question.id)) is not None
-        and answer.is_assumption
-    )
+    records = [record for record in state.inquiries.values() if not record.withdrawn]
+    answered = [(r, q) for r in records for q in r.inquiry.questions if q.inspection and q.id in r.answers]
+    return tuple((r.inquiry.step, q) for r, q in answered if r.answers[q.id].is_assumption)
 
 
 def inquiry_key(inquiry: Inquiry) -> str:

@@ -42,9 +42,8 @@ class Mutant:
     @property
     def says(self) -> str:
         """The fault as a clause: ```total` does not work`` or ```30` is `31```."""
-        return (
-            f"`{self.name}` does not work" if self.kind == "function" else f"`{self.name}` is `{self.text}`"
-        )
+        change = "does not work" if self.kind == "function" else f"is `{self.text}`"
+        return f"`{self.name}` {change}"
 
 
 @attrs.frozen(kw_only=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
 
 Basis: TypeAlias = Literal["reported", "priced", "unknown"]
+"""Where an amount of dollars comes from, the most reliable first."""
 Unit: TypeAlias = Literal["dollars", "tokens", "turns"]
 """What a budget is in. A turn is one request to the model."""
 Scope: TypeAlias = Literal["run", "phase", "project", "day"]
@@ -75,7 +76,10 @@ class Usage:
         return Amount(dollars=self.dollars or Decimal(0), tokens=self.tokens, turns=self.turns)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**self._combined(other, sum), basis=_weaker(self, other))
+        # The less reliable basis of the two; a usage of nothing does not count.
+        bases: list[Basis] = [usage.basis for usage in (self, other) if usage != Usage(basis=usage.basis)]
+        weaker = max(bases, key=get_args(Basis).index) if bases else "unknown"
+        return Usage(**self._combined(other, sum), basis=weaker)
 
     def at_least(self, other: Usage) -> Usage:
         """Return this usage with the numbers of *other* where those are higher."""
@@ -91,14 +95,6 @@ class Usage:
 
 
 _AMOUNTS = tuple(field.name for field in attrs.fields(Usage) if field.name != "basis")
-
-
-def _weaker(one: Usage, other: Usage) -> Basis:
-    """Return the less reliable basis of the two; a usage of nothing does not count."""
-    bases = {usage.basis for usage in (one, other) if usage != Usage(basis=usage.basis)}
-    if "unknown" in bases or not bases:
-        return "unknown"
-    return "priced" if "priced" in bases else "reported"
 
 
 def _only_dollars(spend: Spend) -> Callable[[Scope], Amount]:

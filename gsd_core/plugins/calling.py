@@ -137,7 +137,7 @@ class Hooks:
                     raise ConfigError(f"unknown plugin {name!r} for {spec.__name__}; installed: {known}")
             impls = self._impls(spec)
             for impl in [impl for name in names for impl in impls if impl.plugin_name == name]:
-                outcome = await self._call(spec, impl, arguments, check, deciding=True)
+                outcome = await _call(self._group(spec, deciding=True), impl, arguments, check)
                 if outcome.error:
                     raise outcome.error
                 if outcome.value is not None:
@@ -249,7 +249,8 @@ class Hooks:
         _check_mode(spec, "subscribe")
 
         async def deliver(impl: pluggy.HookImpl, event: Any) -> Fault | None:
-            outcome = await self._call(spec, impl, bind(spec, event), partial(validate_result, spec))
+            check = partial(validate_result, spec)
+            outcome = await _call(self._group(spec), impl, bind(spec, event), check)
             return outcome.error
 
         subscriptions = [
@@ -278,19 +279,12 @@ class Hooks:
             group.add(impl, arguments, check)
         return group
 
-    async def _call(
-        self,
-        spec: Callable[..., Any],
-        impl: pluggy.HookImpl,
-        arguments: Arguments,
-        check: Check,
-        *,
-        deciding: bool = False,
-    ) -> Outcome[Any]:
-        async with self._group(spec, deciding=deciding) as group:
-            call = group.add(impl, arguments, check)
-            await group.all()
-        return group.outcome(call)
+
+async def _call(group: CallGroup, impl: pluggy.HookImpl, arguments: Arguments, check: Check) -> Outcome[Any]:
+    async with group:
+        call = group.add(impl, arguments, check)
+        await group.all()
+    return group.outcome(call)
 
 
 def bind(spec: Callable[..., Any], /, *args: Any, **kwargs: Any) -> dict[str, Any]:

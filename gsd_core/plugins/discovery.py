@@ -77,7 +77,15 @@ def discover(choice: Choice, installed: Iterable[EntryPoint] = ()) -> list[Candi
 
     The plugins that only ``-p`` names come after the built-in ones, before those that are installed.
     """
-    found = list(_discover(choice, installed))
+    found = [Candidate(name=one.rpartition(".")[2], source="default", target=one) for one in choice.defaults]
+    by_name = sorted(installed, key=lambda one: (one.name, one.value))
+    found += [Candidate(name=one.name, source="entry point", target=one) for one in by_name]
+    for directory in choice.directories:
+        if not directory.is_dir():
+            raise ConfigError(f"--plugins-dir {str(directory)!r} is not a folder")
+        found += _files(directory, trusted=True)
+    if choice.project:
+        found += _files(choice.project / ".gsd" / "plugins", trusted=False)
     known = {candidate.name for candidate in found}
     extra = [_named(name, known) for name, wanted in choice.wanted.items() if wanted and name not in known]
     known |= {candidate.name for candidate in extra}
@@ -86,19 +94,6 @@ def discover(choice: Choice, installed: Iterable[EntryPoint] = ()) -> list[Candi
         raise ConfigError(f"-p no:{name}: unknown plugin {name!r}{nearest(name, tuple(known))}", hint=hint)
     built_in = len(choice.defaults)
     return [*found[:built_in], *extra, *found[built_in:]]
-
-
-def _discover(choice: Choice, installed: Iterable[EntryPoint]) -> Iterator[Candidate]:
-    for module in choice.defaults:
-        yield Candidate(name=module.rpartition(".")[2], source="default", target=module)
-    for entry_point in sorted(installed, key=lambda found: (found.name, found.value)):
-        yield Candidate(name=entry_point.name, source="entry point", target=entry_point)
-    for directory in choice.directories:
-        if not directory.is_dir():
-            raise ConfigError(f"--plugins-dir {str(directory)!r} is not a folder")
-        yield from _files(directory, trusted=True)
-    if choice.project:
-        yield from _files(choice.project / ".gsd" / "plugins", trusted=False)
 
 
 def _files(directory: Path, *, trusted: bool) -> Iterator[Candidate]:

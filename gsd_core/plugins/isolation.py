@@ -156,11 +156,9 @@ def may_be_ctrl_c(exc: BaseException) -> bool:
     SIGINT handler is installed. ``asyncio.run`` and a run's signal handling install theirs, which
     cancel; so while they are active, a ``KeyboardInterrupt`` is the plugin's.
     """
-    return (
-        isinstance(exc, KeyboardInterrupt)
-        and threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
+    is_main = threading.current_thread() is threading.main_thread()
+    is_pythons = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return isinstance(exc, KeyboardInterrupt) and is_main and is_pythons
 
 
 def _leaves(exc: BaseException) -> Iterator[BaseException]:

@@ -8,7 +8,7 @@ plugins with the same name the first is loaded; a built-in one can be blocked to
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -90,7 +90,25 @@ def load(
     candidates = discover(choice, manager.installed())
     for candidate in candidates:
         infos.append(_load_one(manager, candidate, choice, trusted, infos))
-    _drop_unmet(manager, candidates, infos, present)
+    # One may be required by another, so this is repeated until the requirements of all are met.
+    while True:
+        everything = [*(info for info in present if info.name not in {i.name for i in infos}), *infos]
+        active = {info.name: info.version for info in everything if info.status == "active"}
+        reasons = {info.name: f"{info.status}: {info.reason}" for info in everything if info.reason}
+        for index, (candidate, info) in enumerate(zip(candidates, infos, strict=True)):
+            if info.status != "active":
+                continue
+            plugin = manager.get_plugin(info.name)
+            try:
+                problem = unmet(requirements_of(plugin), active, reasons)
+            except TypeError as error:
+                problem = str(error)
+            if problem:
+                manager.unregister(plugin)
+                infos[index] = attrs.evolve(_broken(info, candidate, problem), hooks=())
+                break
+        else:
+            break
     broken = [info for info in infos if info.status == "broken"]
     if choice.strict and broken:
         raise ConfigError("; ".join(f"plugin {info.name!r} is broken: {info.reason}" for info in broken))
@@ -136,33 +154,6 @@ def _load_one(
     return attrs.evolve(info, hooks=hooks, about=about, notes=deprecations(hooks))
 
 
-def _drop_unmet(
-    manager: Registry,
-    candidates: Sequence[Candidate],
-    infos: list[PluginInfo],
-    present: Collection[PluginInfo],
-) -> None:
-    """Remove the plugins whose requirements are not met, until all are: one may be required by another."""
-    while True:
-        everything = [*(info for info in present if info.name not in {i.name for i in infos}), *infos]
-        active = {info.name: info.version for info in everything if info.status == "active"}
-        reasons = {info.name: f"{info.status}: {info.reason}" for info in everything if info.reason}
-        for index, (candidate, info) in enumerate(zip(candidates, infos, strict=True)):
-            if info.status != "active":
-                continue
-            plugin = manager.get_plugin(info.name)
-            try:
-                problem = unmet(requirements_of(plugin), active, reasons)
-            except TypeError as error:
-                problem = str(error)
-            if problem:
-                manager.unregister(plugin)
-                infos[index] = attrs.evolve(_broken(info, candidate, problem), hooks=())
-                break
-        else:
-            return
-
-
 def _describe(candidate: Candidate) -> PluginInfo:
     distribution, version = candidate.distribution
     if candidate.source == "default":
@@ -182,12 +173,11 @@ def _describe(candidate: Candidate) -> PluginInfo:
 
 def _broken(info: PluginInfo, candidate: Candidate, reason: str) -> PluginInfo:
     log.warning("plugin %r (%s) was not loaded: %s", info.name, info.source, reason)
-    chosen = info.source in ("directory", "file", "module")
     # One that cannot be imported may be a detector or a policy: without one, a run is not safe. The source is
     # not read if the user chose the plugin: a file of the project may be a pipe.
-    return attrs.evolve(
-        info, status="broken", reason=reason, needed=chosen or source_names(candidate, *DECIDING_HOOKS)
-    )
+    is_chosen = info.source in ("directory", "file", "module")
+    needed = is_chosen or source_names(candidate, *DECIDING_HOOKS)
+    return attrs.evolve(info, status="broken", reason=reason, needed=needed)
 
 
 def detectors_left_out(infos: Collection[PluginInfo]) -> list[str]:

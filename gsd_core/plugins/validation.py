@@ -53,12 +53,9 @@ def hooks_of(manager: pluggy.PluginManager, plugin: object) -> tuple[str, ...]:
 
 def deprecations(hooks: Sequence[str]) -> tuple[str, ...]:
     """Say which of these hooks are deprecated, and what to use instead."""
-    specs = [(name, stability_of(getattr(hookspecs, name))) for name in hooks if hasattr(hookspecs, name)]
-    return tuple(
-        f"the hook {name} is deprecated: {stability.instead}"
-        for name, stability in specs
-        if stability.level == "deprecated"
-    )
+    specs = {name: stability_of(getattr(hookspecs, name)) for name in hooks if hasattr(hookspecs, name)}
+    old = {name: found.instead for name, found in specs.items() if found.level == "deprecated"}
+    return tuple(f"the hook {name} is deprecated: {instead}" for name, instead in old.items())
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:

@@ -106,11 +106,8 @@ async def check(
     given, began = environment(gate.mark), time.time()
     if reports:
         given |= variables(reports, command)
-        places = (
-            *places,
-            Place(path=REPORTERS, source=REPORTERS),
-            Place(path=reports, source=reports, writable=True),
-        )
+        own = Place(path=REPORTERS, source=REPORTERS)
+        places = (*places, own, Place(path=reports, source=reports, writable=True))
     try:
         async with gate.sandbox.around(tree, places=places, new_home=True) as inside:
             ran = await run_inside(inside, shell, given, limit)
@@ -166,7 +163,7 @@ async def _run_once(
     inside: Confinement, command: Sequence[str], variables: Mapping[str, str], limit: timedelta
 ) -> Ran:
     mark = uuid.uuid4().hex
-    tail = _Tail()
+    tail = bytearray()
     code: int | None = None
     problems: list[str] = []
     try:
@@ -184,7 +181,8 @@ async def _run_once(
             await asyncio.to_thread(end_marked, [mark], env_name=MARK)
         except ProjectError as exc:
             problems.append(str(exc))
-    return Ran(exit=code, output=tail.text(), problems=tuple(problems))
+    output = bytes(tail[-READ_LIMIT:]).decode("utf-8", "replace")
+    return Ran(exit=code, output=output, problems=tuple(problems))
 
 
 def environment(mark: str) -> dict[str, str]:
@@ -202,28 +200,22 @@ def _result(command: str, tree: Path, ran: Ran) -> CheckResult:
     return CheckResult(command=command, exit=ran.exit, output=shown, flaw=flaw)
 
 
-@attrs.define
-class _Tail:
-    """The end of the output, read from a pipe without blocking."""
+def _take(pipe: int, tail: bytearray) -> int | None:
+    """Add what the pipe contains now to the *tail* of the output, without blocking.
 
-    data: bytearray = attrs.field(factory=bytearray)
-
-    def read(self, pipe: int) -> int | None:
-        """Take what the pipe contains now; return the number of bytes, 0 at its end, ``None`` if it waits."""
-        try:
-            chunk = os.read(pipe, 65536)
-        except BlockingIOError:
-            return None
-        self.data += chunk
-        if len(self.data) > 2 * READ_LIMIT:
-            del self.data[:-READ_LIMIT]
-        return len(chunk)
-
-    def text(self) -> str:
-        return bytes(self.data[-READ_LIMIT:]).decode("utf-8", "replace")
+    Return the number of bytes, 0 at its end, ``None`` if it waits.
+    """
+    try:
+        chunk = os.read(pipe, 65536)
+    except BlockingIOError:
+        return None
+    tail += chunk
+    if len(tail) > 2 * READ_LIMIT:
+        del tail[:-READ_LIMIT]
+    return len(chunk)
 
 
-async def _run(command: SandboxedCommand, tree: Path, tail: _Tail) -> int:
+async def _run(command: SandboxedCommand, tree: Path, tail: bytearray) -> int:
     """Run the shell to its end, and end its process group; return its exit code."""
     # Our own pipe: asyncio's would be waited for until every process that inherited it has closed it, and
     # a server in the background never does.
@@ -247,7 +239,7 @@ async def _run(command: SandboxedCommand, tree: Path, tail: _Tail) -> int:
 
         def take() -> None:
             # At its end the pipe stays readable, and the loop would spin.
-            if tail.read(reader) == 0:
+            if _take(reader, tail) == 0:
                 loop.remove_reader(reader)
 
         loop.add_reader(reader, take)
@@ -261,7 +253,7 @@ async def _run(command: SandboxedCommand, tree: Path, tail: _Tail) -> int:
             await process.wait()
         # What was written before the shell ended is in the pipe, at most its capacity.
         for _ in range(64):
-            if not tail.read(reader):
+            if not _take(reader, tail):
                 break
         return code
     finally:

@@ -155,9 +155,8 @@ class _Hooks:
             else:
                 listed = git("ls-files", "--full-name", "-z", ":/", environment=index)
             here = prefix(git)
-            return tuple(
-                path.removeprefix(here) for path in listed.split("\0") if path and path.startswith(here)
-            )
+            paths = filter(None, listed.split("\0"))
+            return tuple(path.removeprefix(here) for path in paths if path.startswith(here))
 
         return await self.run.git.call(read, self.run.git.command)
 

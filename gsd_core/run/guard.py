@@ -64,7 +64,9 @@ async def guarded(
     if not place.guards or owned:
         shared = place.seal if place.guards else None
         place.seal = shared or await place.git.call(place.sealer.take)
-        _keep(run, step)
+        about = {"seq": run.journal.last_seq(), "run": run.id, "owned": place.owners > 0, "step": step}
+        data = {**about, "epoch": run.state.epoch, "seal": unstructure(place.seal)}
+        run.effects.write(place.stored_seal, json.dumps(data))
     place.guards.append(inside)
     # If a call is alone and not confined yet, nothing has been said about it, and it counts as unconfined.
     if len(place.guards) > 1 or inside() is not None:
@@ -178,12 +180,9 @@ async def _undo(
     """Save, record and undo *changes*; return the ref that has them and what could not be undone."""
     name = f"{run.id}-{step.replace('/', '-') or 'start'}-{attempt}-changed"
     kept = await run.git.call(run.workspace.sealer.save, name, changes)
-    found = facts.GuardFound(
-        what=tuple(one_line(difference.what, MAX_LENGTH) for difference in changes.differences),
-        mild=all(difference.mild for difference in changes.differences),
-        kept=kept,
-    )
-    run.record(found, step=step, attempt=attempt)
+    what = tuple(one_line(difference.what, MAX_LENGTH) for difference in changes.differences)
+    mild = all(difference.mild for difference in changes.differences)
+    run.record(facts.GuardFound(what=what, mild=mild, kept=kept), step=step, attempt=attempt)
     problems = await run.effects.undo(partial(run.workspace.sealer.undo, seal, changes))
     run.record(facts.GuardUndone(problems=problems), step=step, attempt=attempt)
     return kept, problems
@@ -193,25 +192,17 @@ def _described(differences: Sequence[Difference]) -> str:
     listed = [one_line(difference.what, MAX_LENGTH) for difference in differences]
     if len(listed) > MAX_LISTED:
         listed = [*listed[:MAX_LISTED], f"and {len(listed) - MAX_LISTED} more"]
-    return (
-        f"while an agent or a check worked, this was changed, which only the run may do: {'; '.join(listed)}"
-    )
+    what = "; ".join(listed)
+    return f"while an agent or a check worked, this was changed, which only the run may do: {what}"
 
 
 def found_before(run: Run, step: str) -> tuple[str, ...]:
     """Return what was undone in earlier attempts at the step, for the next one to know."""
-    return tuple(
-        dict.fromkeys(text for fact in run.facts(facts.GuardFound, step=step) for text in fact.data.what)
-    )
+    found = (text for fact in run.facts(facts.GuardFound, step=step) for text in fact.data.what)
+    return tuple(dict.fromkeys(found))
 
 
 # A seal outlives the process: what it could not undo, the next start undoes.
-
-
-def _keep(run: Run, step: str) -> None:
-    about = {"seq": run.journal.last_seq(), "run": run.id, "owned": run.workspace.owners > 0, "step": step}
-    data = {**about, "epoch": run.state.epoch, "seal": unstructure(run.workspace.seal)}
-    run.effects.write(run.workspace.stored_seal, json.dumps(data))
 
 
 @attrs.frozen(kw_only=True)
@@ -238,11 +229,8 @@ def _open_seal(run: Run) -> _OpenSeal | None:
         return None  # an earlier attempt of this process, which has compared it when its call ended
     # Other steps went on elsewhere. Earlier versions did one at a time.
     steps = ("", data["step"]) if "step" in data else None
-    after = [
-        fact
-        for fact in run.journal.events(after=seq, run=run.id)
-        if fact.epoch < run.state.epoch and (steps is None or fact.step in steps)
-    ]
+    later = [fact for fact in run.journal.events(after=seq, run=run.id) if fact.epoch < run.state.epoch]
+    after = [fact for fact in later if steps is None or fact.step in steps]
     if owner != run.id or any(fact.kind in ENDS_A_CALL for fact in after):
         return None
     before = [fact.at for fact in run.journal.events(after=max(0, seq - 1), run=run.id) if fact.seq <= seq]
@@ -294,9 +282,7 @@ async def finish(run: Run) -> bool:
     if not problems:
         # What changes from now on was changed by somebody else.
         (run.workspace.stored_seal).unlink(missing_ok=True)
-    log.warning(
-        "the last process was killed while an agent worked; undone: %s (kept in %s)",
-        one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH),
-        where or "no ref: there was nothing to keep",
-    )
+    what = one_line("; ".join(difference.what for difference in changes.differences), MAX_LENGTH)
+    message = "the last process was killed while an agent worked; undone: %s (kept in %s)"
+    log.warning(message, what, where or "no ref: there was nothing to keep")
     return True

@@ -112,7 +112,17 @@ def merges(run: Run, step: str) -> tuple[facts.MergeFailed, ...]:
 def with_merges(run: Run, step: str, plan: Plan) -> Plan:
     """Return *plan* with a task for each merge that failed."""
     first = max((task.number for task in plan.tasks), default=0) + 1
-    more = tuple(_task(number, one) for number, one in enumerate(merges(run, step), first))
+    more = tuple(
+        Task(
+            number=number,
+            name=_name(about),
+            files=about.paths,
+            action="Make the files do what both sides intend, without conflict markers; then call task_done.",
+            check=about.check,
+            done="The work of both sides is there",
+        )
+        for number, about in enumerate(merges(run, step), first)
+    )
     return evolve(plan, tasks=(*plan.tasks, *more)) if more else plan
 
 
@@ -136,9 +146,8 @@ def describe(about: facts.MergeFailed, plan: str) -> str:
         else f"The files of this work tree now contain both sides, but `{about.check}` fails with them:\n"
         f"{about.output}"
     )
-    return (
-        f"The work of plan {plan} had to be merged with what others committed meanwhile. {where}{generated}"
-    )
+    why = f"The work of plan {plan} had to be merged with what others committed meanwhile."
+    return f"{why} {where}{generated}"
 
 
 def generated_by(path: str) -> str:
@@ -152,26 +161,14 @@ def _name(about: facts.MergeFailed) -> str:
     return f"Merge with {about.theirs[:12]}"
 
 
-def _task(number: int, about: facts.MergeFailed) -> Task:
-    return Task(
-        number=number,
-        name=_name(about),
-        files=about.paths,
-        action="Make the files do what both sides intend, without conflict markers; then call task_done.",
-        check=about.check,
-        done="The work of both sides is there",
-    )
-
-
 def _commits(run: Run, step: str) -> Iterator[str]:
     """Yield what attempts at the step's current work committed in other work trees, the newest first.
 
     Once the branch has that one, it has those before it too, unless a work tree was lost.
     """
     elsewhere, found = False, dict[str, None]()
-    for fact in run.facts(
-        facts.AttemptStarted, facts.TaskCommitted, facts.StepReturned, facts.StepCompleted, step=step
-    ):
+    kinds = (facts.AttemptStarted, facts.TaskCommitted, facts.StepReturned, facts.StepCompleted)
+    for fact in run.facts(*kinds, step=step):
         match fact.data:
             case facts.StepCompleted():
                 elsewhere, found = False, {}
@@ -197,11 +194,8 @@ async def _merged(run: Run, step: str, ours: str, theirs: str) -> str:
             commit, paths = await run.git.merge(ours, theirs, text, made)
     except GitError as error:
         hint = f"merge its work there: git merge {theirs[:10]}; then resume. From git 2.38 on, gsd does it"
-        raise GitError(
-            f"{step} was committed in another work tree, {run.tree} got other commits, and git cannot merge "
-            f"them: {error}",
-            hint=hint,
-        ) from error
+        where = f"{step} was committed in another work tree, {run.tree} got other commits"
+        raise GitError(f"{where}, and git cannot merge them: {error}", hint=hint) from error
     if paths:
         about = facts.MergeFailed(ours=theirs, theirs=ours, paths=(*paths, *generated))
         raise _collision(step, about, f"both changed the same lines of {some_of(paths)}")
@@ -241,12 +235,8 @@ async def _check(run: Run, step: str, ours: str, theirs: str, merged: str) -> No
     others = [plan for one in run.planning.phases if one.number in open_ for plan in one.plans]
     plans += [plan for plan in others if plan.summary and plan.id in done]
     committed = {fact.data.task for fact in run.facts(facts.TaskCommitted, step=step)}
-    tasks = [
-        task
-        for plan in plans
-        for task in plan.tasks
-        if task.cycle not in ("red", "refactor") and (plan.summary or f"{plan.id}/{task.number}" in committed)
-    ]
+    pairs = [(plan, task) for plan in plans for task in plan.tasks if task.cycle not in ("red", "refactor")]
+    tasks = [task for plan, task in pairs if plan.summary or f"{plan.id}/{task.number}" in committed]
     commands = dict.fromkeys(task.check for task in tasks if task.check)
     gate, attempt = StepGate(run, step), run.step(step).attempt
     async with guarded_commands(run, run.tree, step, attempt), checkout_of(run.git, merged) as clean:

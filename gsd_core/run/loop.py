@@ -65,12 +65,7 @@ async def loop(run: Run) -> End:
             note_edited_plans(run)
             drop_obsolete(run)
             tasks.take_answered()
-            items = due(
-                run.state,
-                live=tasks.live,
-                capacity=tasks.capacity,
-                parallel_phases=tasks.parallel_phases,
-            )
+            items = due(run.state, live=tasks.live, capacity=capacity, parallel_phases=beside)
             if items and isinstance(items[0], End):
                 return items[0]
             await tasks.start([item for item in items if not isinstance(item, End)])
@@ -174,11 +169,11 @@ class Tasks:
 
     def _applies(self, work: Work) -> bool:
         """Whether *work* is a result that is being applied, and waits for nobody's answer."""
-        waits = isinstance(work, ApplyResult) and any(
-            record.open and record.inquiry.step == work.step and record.key.startswith(IN_THE_WAY)
-            for record in self.run.state.inquiries.values()
-        )
-        return isinstance(work, ApplyResult) and not waits
+        if not isinstance(work, ApplyResult):
+            return False
+        records = self.run.state.inquiries.values()
+        asked = [one for one in records if one.open and one.inquiry.step == work.step]
+        return not any(one.key.startswith(IN_THE_WAY) for one in asked)
 
     def _startable(self, items: Sequence[Work]) -> list[Start]:
         """Return the steps that can start now: plans beside each other, and one other step at a time."""
@@ -381,13 +376,8 @@ async def _ask_again(run: Run, item: AskAgain) -> End | None:
         gsd = run.request.info.command
         # `gsd resume` would continue the lifecycle, which this process has left where it is.
         todo = "repeat this command" if run.state.options.only_asked else f"{gsd} resume"
-        if unanswered := [
-            question
-            for record in run.state.inquiries.values()
-            if record.open
-            for question in record.inquiry.questions
-            if question.id not in record.answers
-        ]:
+        asked = [record for record in run.state.inquiries.values() if record.open]
+        if unanswered := [q for one in asked for q in one.inquiry.questions if q.id not in one.answers]:
             todo = f"{answer_command(unanswered[0], gsd)}, then {todo}"
         reason = f"{item.step} is waiting for an answer: {todo}"
         return End(outcome="blocked", exit=ExitCode.QUESTION, reason=reason)

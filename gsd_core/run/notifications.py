@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from gsd_core.machine.claims import standing
+from gsd_core.machine.due import in_range
 from gsd_core.machine.state import State, assumed_checks
 from gsd_core.model.counts import dollars_text
 from gsd_core.model.event import Event
@@ -80,10 +81,8 @@ def question_notice(
     [first, *_] = inquiry.questions
     for question in inquiry.questions:
         lines.append(f"{question.id}: {question.text}")
-        lines += [
-            f"  {number}. {option.label}{option.recommended_note}"
-            for number, option in enumerate(question.options, 1)
-        ]
+        options = enumerate(question.options, 1)
+        lines += [f"  {number}. {option.label}{option.recommended_note}" for number, option in options]
         if len(inquiry.questions) > 1:
             lines.append(f"  answer with: {answer_command(question, command)}")
     waits = f"{inquiry.step or 'the run'} is {'still ' if reminder else ''}waiting for an answer"
@@ -119,17 +118,10 @@ def _summary(state: State, data: Data, at: datetime) -> Iterator[str]:
 
 def _phases(state: State) -> str:
     """Return how many of the phases in range are complete; empty if there are none yet."""
-    wanted = [
-        phase
-        for phase in state.phases
-        if state.options.phases is None or phase.number in state.options.phases
-    ]
+    wanted = [phase for phase in state.phases if in_range(state, phase.number)]
     # A phase counts from its last step on: the planning files are read again only after its event.
-    complete = [
-        phase
-        for phase in wanted
-        if standing(state, phase) != "open" or any(r.completed for r in state.of("complete", phase.number))
-    ]
+    ended = {p.number for p in wanted if any(r.completed for r in state.of("complete", p.number))}
+    complete = [p for p in wanted if p.number in ended or standing(state, p) != "open"]
     return f"Phases complete: {len(complete)} of {len(wanted)}" if wanted else ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import count
@@ -129,10 +129,8 @@ class Notifier:
 
     async def _is_due(self, asked: Recorded[QuestionAsked], number: int) -> bool:
         """Wait for the time of a reminder; return whether it came before the run's end."""
-        interval = min(
-            self._settings.remind_after * 2 ** min(number - 1, 16),
-            max(self._settings.remind_after, LONGEST_INTERVAL),
-        )
+        first = self._settings.remind_after
+        interval = min(first * 2 ** min(number - 1, 16), max(first, LONGEST_INTERVAL))
         due = self._begun[_question_key(asked, number - 1)] + interval
         if _question_key(asked, number) in self._begun:
             return True
@@ -181,11 +179,7 @@ class Notifier:
             unknown = Delivered(reason="the run ended before there was a result")
             self._record_sent(notice.key, notice.step, [unknown])
             raise
-        deliveries = [
-            _as_recorded(delivery, outcome.plugin)
-            for outcome in outcomes
-            for delivery in _deliveries(outcome)
-        ]
+        deliveries = [one for outcome in outcomes for one in _deliveries(outcome)]
         self._record_sent(notice.key, notice.step, deliveries)
 
     def _links(self, notice: Notice) -> tuple[str, ...]:
@@ -211,22 +205,21 @@ def _question_key(asked: Recorded[QuestionAsked], number: int) -> str:
     return f"question {asked.run} {asked.seq}" + (f" reminder {number}" if number else "")
 
 
-def _deliveries(outcome: Outcome[Sequence[Delivery] | None]) -> Sequence[Delivery]:
-    """Return a plugin's deliveries; one that returns ``None`` has a single service, itself."""
-    if outcome.error is None:
-        return (Delivery(service=outcome.plugin),) if outcome.value is None else outcome.value
-    error = outcome.error
-    reason = error.cause_text if isinstance(error, PluginError) else str(error)
-    return (Delivery(service=outcome.plugin, ok=False, reason=reason),)
-
-
-def _as_recorded(delivery: Delivery, plugin: str) -> Delivered:
-    """Return a delivery as it is recorded; *plugin* may have put anything into its fields."""
-    tries: Any = delivery.tries
-    return Delivered(
-        service=clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
-        ok=bool(delivery.ok),
-        reason=clip(safe_text(str(delivery.reason), multiline=False), MAX_REASON),
-        tries=int(tries) if isinstance(tries, int | float) else 1,
-        plugin=plugin,
-    )
+def _deliveries(outcome: Outcome[Sequence[Delivery] | None]) -> Iterator[Delivered]:
+    """Yield a plugin's deliveries as they are recorded; one that returns ``None`` has one service, itself."""
+    found: Sequence[Delivery] = outcome.value or ()
+    if error := outcome.error:
+        reason = error.cause_text if isinstance(error, PluginError) else str(error)
+        found = (Delivery(service=outcome.plugin, ok=False, reason=reason),)
+    elif outcome.value is None:
+        found = (Delivery(service=outcome.plugin),)
+    for delivery in found:
+        # The plugin may have put anything into the fields.
+        tries: Any = delivery.tries
+        yield Delivered(
+            service=clip(safe_text(str(delivery.service), multiline=False), MAX_REASON),
+            ok=bool(delivery.ok),
+            reason=clip(safe_text(str(delivery.reason), multiline=False), MAX_REASON),
+            tries=int(tries) if isinstance(tries, int | float) else 1,
+            plugin=outcome.plugin,
+        )

@@ -58,9 +58,8 @@ def _is_own_file(step: StepRequest, path: str) -> bool:
     if not is_own_folder:
         return False
     if name.endswith("plan.md"):
-        return step.kind == PLAN or (
-            step.kind == EXECUTE and step.plan is not None and path == step.plan.path
-        )
+        own = step.plan.path if step.plan else None
+        return step.kind == PLAN or (step.kind == EXECUTE and path == own)
     if name.endswith("summary.md"):
         own = f"{step.plan.id}-summary.md".casefold() if step.plan else ""
         return step.kind == EXECUTE and name == own

@@ -52,13 +52,12 @@ def owned_places(git: Command, folder: Path) -> tuple[Place, ...]:
             (directory / name).mkdir(exist_ok=True)
         (directory / DATA).mkdir(mode=0o700, exist_ok=True)
         sources = {"config": config, "config.worktree": empty}
-        pinned = [name for name in (*READ_ONLY, *sources) if os.path.lexists(directory / name)]
-        if link := next((directory / name for name in pinned if (directory / name).is_symlink()), None):
+        wanted = [directory / name for name in (*READ_ONLY, *sources)]
+        pinned = [path for path in wanted if os.path.lexists(path)]
+        if link := next((path for path in pinned if path.is_symlink()), None):
             raise _symlink(link)
         places.append(Place(path=directory, source=directory, writable=True))
-        places += [
-            Place(path=directory / name, source=sources.get(name, directory / name)) for name in pinned
-        ]
+        places += [Place(path=path, source=sources.get(path.name, path)) for path in pinned]
         places.append(Place(path=directory / DATA, source=hidden, writable=True))
     pointer = found.top / ".git"
     if pointer.is_file():
@@ -147,15 +146,13 @@ def hold_folders(project: Path) -> int:
     """
     descriptor = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     # Removing takes a moment. Longer, an agent holds the lock, and then nobody removes anything.
-    for _ in range(100):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-        except OSError:
-            break  # a file system without locks
-        else:
-            break
+    with suppress(OSError):  # a file system without locks
+        for _ in range(100):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
     return descriptor
 
 
@@ -181,9 +178,7 @@ def _fixed(tree: Path, paths: Sequence[Path], *, covered: Sequence[Place], writa
     A folder that contains a mount point can be renamed and replaced; a mount point itself cannot. Those in
     what is *covered* in the tree already are read-only, and stay so.
     """
-    found = {
-        parent for path in paths for parent in path.parents if parent != tree and parent.is_relative_to(tree)
-    }
+    found = {parent for path in paths for parent in path.parents if tree in parent.parents}
     # Git's own directory contains some, but is a mount point already.
     done = [*paths, *(place.path for place in covered if tree in place.path.parents)]
     inside = [path for path in sorted(found) if not any(path.is_relative_to(one) for one in done)]

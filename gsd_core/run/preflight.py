@@ -235,11 +235,8 @@ async def _check_planning_files(git: Git, expected: Sequence[str]) -> None:
 
     Those at or below the *expected* paths may be missing.
     """
-    missing = [
-        entry.path
-        for entry in await git.entries()
-        if entry.missing and entry.path.startswith(".planning/") and not is_within(entry.path, expected)
-    ]
+    gone = [entry.path for entry in await git.entries() if entry.missing]
+    missing = [path for path in gone if path.startswith(".planning/") and not is_within(path, expected)]
     if not missing:
         return
     paths = " ".join(shlex.quote(path) for path in missing)

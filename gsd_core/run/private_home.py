@@ -249,9 +249,8 @@ def installed_programs() -> tuple[Path, ...]:
     wanted = [Path(sys.prefix), Path(sys.base_prefix), *map(Path, named)]
     if real:
         wanted += [real / name for name in TOOLCHAINS]
-    for entry in os.environ.get("PATH", "").split(os.pathsep):
-        if Path(entry).is_absolute():
-            wanted.append(_prefix(Path(entry)))
+    entries = map(Path, os.environ.get("PATH", "").split(os.pathsep))
+    wanted += [_prefix(entry) for entry in entries if entry.is_absolute()]
     found: set[Path] = set()
     for path in wanted:
         with suppress(OSError, RuntimeError):

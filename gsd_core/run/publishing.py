@@ -210,10 +210,8 @@ def _step_result(fact: Record) -> Iterator[tuple[EventName, Data]]:
 def _step_completed(state: State, fact: Record) -> Iterator[tuple[EventName, Data]]:
     step = StepId.parse(fact.step)
     about = {"kind": step.kind, "phase": step.phase, "plan": step.detail, "round": step.round}
-    yield (
-        "step.completed",
-        {**about, **_picked(fact.data, "commit", "subject"), "unchanged": bool(fact.data.get("unchanged"))},
-    )
+    made = {**_picked(fact.data, "commit", "subject"), "unchanged": bool(fact.data.get("unchanged"))}
+    yield "step.completed", {**about, **made}
     if step.kind == "complete":
         yield "phase.completed", {"number": step.phase, "name": _phase_name(state, step.phase)}
 

@@ -50,12 +50,17 @@ async def ask(
     if not all(_record_of(run, question.id) for question in stamped.questions):
         # "occasion" is the name of the key on disk, in all versions.
         run.record(facts.QuestionAsked(inquiry=stamped, occasion=key), step=step)
+    longest = run.request.settings.of(QuestionSettings).timeout
+    # They may have been asked by an earlier process.
+    asked = [record.at for question in stamped.questions if (record := _record_of(run, question.id))]
+    # A process that resumes the run after that time may have been given the answer: `--answers`, `--yes`.
+    left = min(longest, max(max(asked, default=run.now()) + longest - run.now(), LEAST_TIME))
     limit = run.limits.park_after if agent_waits else None
     timeout = asyncio.timeout(limit.total_seconds() if limit is not None else None)
     try:
         async with timeout:
             # The event loop's clock from here on: a clock that is set forward must not decide anything.
-            decide_at = asyncio.get_running_loop().time() + _time_left(run, stamped).total_seconds()
+            decide_at = asyncio.get_running_loop().time() + left.total_seconds()
             while unanswered := _unanswered(run, stamped):
                 await _wait_for_an_answer(run, unanswered, decide_at)
     except TimeoutError:
@@ -105,25 +110,17 @@ def _stamp(run: Run, inquiry: Inquiry, step: str, key: str) -> Inquiry:
         text = safe_text(question.text)
         if inquiry.kind != "permission":  # the rest of a command would be approved unseen
             text = clip(text, MAX_TEXT_LENGTH)
-        questions.append(
-            attrs.evolve(
-                question,
-                id=question_id(run.id, step, key, text, [option.label for option in options]),
-                text=text,
-                header=safe_text(question.header, multiline=False),
-                options=options,
-            )
-        )
+        name = question_id(run.id, step, key, text, [option.label for option in options])
+        header = safe_text(question.header, multiline=False)
+        questions.append(attrs.evolve(question, id=name, text=text, header=header, options=options))
     reason = clip(safe_text(inquiry.reason), MAX_TEXT_LENGTH)
     return attrs.evolve(inquiry, step=step, reason=reason, questions=tuple(questions))
 
 
 def _record_of(run: Run, question: str) -> QuestionRecord | None:
     """Return the newest inquiry with that question; one that was withdrawn does not count."""
-    for record in reversed(list(run.state.inquiries.values())):
-        if not record.withdrawn and question in _ids(record.inquiry):
-            return record
-    return None
+    newest = reversed(list(run.state.inquiries.values()))
+    return next((one for one in newest if not one.withdrawn and question in _ids(one.inquiry)), None)
 
 
 def _ids(inquiry: Inquiry) -> tuple[str, ...]:
@@ -139,15 +136,6 @@ def _unanswered(run: Run, inquiry: Inquiry) -> Inquiry | None:
     """Return the inquiry with its unanswered questions only; ``None`` if all are answered."""
     left = tuple(question for question in inquiry.questions if _answer_to(run, question.id) is None)
     return attrs.evolve(inquiry, questions=left) if left else None
-
-
-def _time_left(run: Run, inquiry: Inquiry) -> timedelta:
-    """Return how long the questions may still stay open; they may have been asked by an earlier process."""
-    limit = run.request.settings.of(QuestionSettings).timeout
-    asked = [record.at for question in inquiry.questions if (record := _record_of(run, question.id))]
-    left = max(asked, default=run.now()) + limit - run.now()
-    # A process that resumes the run after that time may have been given the answer: `--answers`, `--yes`.
-    return min(limit, max(left, LEAST_TIME))
 
 
 def _recommended(inquiry: Inquiry) -> list[Answer]:
@@ -198,12 +186,10 @@ async def _wait_for_people(run: Run, inquiry: Inquiry, wait_for_inbox: timedelta
 
     async def watch_inbox() -> None:
         loop = asyncio.get_running_loop()
-        at_least = loop.time() + LEAST_TIME.total_seconds()
+        soonest = loop.time() + LEAST_TIME.total_seconds()
         # A run that is to pause must not wait for a human for hours: the question is asked again later.
         # Policies such as `--yes` still answer, so that the step can be finished.
-        while _unanswered(run, inquiry) == inquiry and not (
-            run.state.pause_asked and loop.time() >= at_least
-        ):
+        while _unanswered(run, inquiry) == inquiry and not (run.state.pause_asked and loop.time() >= soonest):
             await asyncio.sleep(POLL.total_seconds())
             take_answers(run)
 

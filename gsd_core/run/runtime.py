@@ -277,12 +277,9 @@ class Run:
     @cached_property
     def everywhere(self) -> Everywhere:
         """What all runs of the user have spent."""
+        is_free = is_rehearsal(self.settings.agent)
         return Everywhere(
-            journal=self.journal,
-            clock=self.request.clock,
-            run=self.id,
-            ledger=self.ledger,
-            rehearsal=is_rehearsal(self.settings.agent),
+            journal=self.journal, clock=self.request.clock, run=self.id, ledger=self.ledger, rehearsal=is_free
         )
 
     def _notify(self, record: Record) -> None:

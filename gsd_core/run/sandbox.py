@@ -275,12 +275,9 @@ async def _problem_with(sandbox: Sandbox) -> SandboxUnavailable | None:
             environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
             home = inside.home
             assert home is not None, "a sandbox with a name confines"
+            environment = home_environment(environment, home)
             process = ConfinedProcess(
-                command=("true",),
-                cwd=sandbox.root,
-                environment=home_environment(environment, home),
-                places=inside.places,
-                home=home,
+                command=("true",), cwd=sandbox.root, environment=environment, places=inside.places, home=home
             )
             problem: SandboxUnavailable | None = None
             # Twice, because what is to be mounted may have changed in between.

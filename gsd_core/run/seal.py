@@ -176,10 +176,8 @@ class Sealer:
             files = tuple(dict.fromkeys([*broken, *(path for path in found if path not in edited)]))
         now = git_refs.read_refs(self.git)
         if accepted(places.own / "HEAD") and accepted(places.common / "refs"):
-            hidden_now, operations_now = self._hidden_paths(places), _operations(places)
-            seal = attrs.evolve(
-                seal, refs=now, hidden=tuple(hidden_now), operations=tuple(operations_now), locked=True
-            )
+            ignored, begun = tuple(self._hidden_paths(places)), tuple(_operations(places))
+            seal = attrs.evolve(seal, refs=now, hidden=ignored, operations=begun, locked=True)
         if max(_changed_at(places.own / "HEAD"), _changed_at(places.own / "logs" / "HEAD")) > until:
             # Somebody has used git since, and it is unknown which of the refs they moved.
             seal = attrs.evolve(seal, refs=now)
@@ -353,11 +351,8 @@ class Sealer:
     def _refs(self, seal: Seal, now: Refs, *, owned: bool) -> tuple[tuple[str, ...], list[Difference]]:
         """Return the refs other than HEAD's branch that changed, and what happened to them."""
         was = seal.refs
-        differ = sorted(
-            name
-            for name in {*was.refs, *now.refs}
-            if name != was.branch and was.refs.get(name) != now.refs.get(name)
-        )
+        known = {*was.refs, *now.refs} - {was.branch}
+        differ = sorted(name for name in known if was.refs.get(name) != now.refs.get(name))
         if not differ:
             return (), []
         elsewhere = git_refs.branches_elsewhere(self.git)
@@ -388,11 +383,8 @@ class Sealer:
         if places is None:
             # git does not tell where its files are: look where they were.
             now |= {path: mark for path in seal.files if (mark := self._mark(path))}
-        changed = {
-            path
-            for path in {*seal.files, *now}
-            if seal.files.get(path) != now.get(path) and _changed_at(self.root / path) <= until
-        }
+        differ = [path for path in {*seal.files, *now} if seal.files.get(path) != now.get(path)]
+        changed = {path for path in differ if _changed_at(self.root / path) <= until}
         # A folder that became a link has the same files, until the link is removed.
         links = tuple(f"{path}/" for path in changed if path in now and now[path].link)
         return tuple(sorted(changed | {path for path in seal.files if path.startswith(links)}))

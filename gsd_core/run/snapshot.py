@@ -6,6 +6,7 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,12 +131,9 @@ async def read_project(root: Path, git: Git, folder: str = PLANNING) -> Planning
     planning = read_planning(root, folder)
     phases = tuple(await with_verdicts(git, planning.phases, folder))
     documents = dict(planning.documents)
-    try:
-        instructions = read_below(root, "CLAUDE.md").decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        pass  # optional, and written by people: an unreadable one must not stop the run
-    else:
-        documents["CLAUDE.md"] = instructions[:PROJECT_FILE_LIMIT]
+    # It is optional, and written by people: an unreadable one must not stop the run.
+    with suppress(OSError, UnicodeDecodeError):
+        documents["CLAUDE.md"] = read_below(root, "CLAUDE.md").decode("utf-8")[:PROJECT_FILE_LIMIT]
     for name, text in read_codebase(root).items():
         # Other tools write these files too, and they go into prompts.
         documents[f"codebase/{name}"] = redact(text)
@@ -221,12 +219,8 @@ def proposed_config(hooks: Hooks, project: ProjectInfo) -> dict[str, Any]:
 
 def plan_digests(planning: Planning, paths: Collection[str]) -> dict[str, str]:
     """Return the SHA-256 of each PLAN among *paths*."""
-    return {
-        plan.path: hashlib.sha256(plan.text.encode("utf-8", "replace")).hexdigest()
-        for phase in planning.phases
-        for plan in phase.plans
-        if plan.path in paths
-    }
+    plans = [plan for phase in planning.phases for plan in phase.plans if plan.path in paths]
+    return {plan.path: hashlib.sha256(plan.text.encode("utf-8", "replace")).hexdigest() for plan in plans}
 
 
 def note_edited_plans(run: Run) -> None:

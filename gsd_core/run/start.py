@@ -183,7 +183,9 @@ async def _open(
 
     From here on, earlier processes cannot write anything more about the run.
     """
-    if request.idea and _has_no_project(request, last):
+    state = last.state
+    begun = str(StepId(kind=INIT)) in state.steps or (request.root / ".planning" / "ROADMAP.md").exists()
+    if request.idea and last.id and not (state.idea or state.asked or begun):
         # Only steps that were asked for, such as a survey: the idea begins a run of its own.
         last = LastRun(seq=last.seq)
     run_id = last.id or new_run_id(request.clock())
@@ -271,13 +273,6 @@ async def _open(
             run.record(facts.StepAsked(text=safe_text(text)), step=step)
     keep_asked(journal.path.parent, request.command, run_id, list(request.asked))
     return run, opening
-
-
-def _has_no_project(request: RunRequest, last: LastRun) -> bool:
-    """Whether the last run has no idea, no roadmap, and nothing left that it was asked to do."""
-    state = last.state
-    begun = str(StepId(kind=INIT)) in state.steps or (request.root / ".planning" / "ROADMAP.md").exists()
-    return bool(last.id) and not (state.idea or state.asked or begun)
 
 
 def farewell(state: State, command: str) -> str:

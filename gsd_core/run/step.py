@@ -219,11 +219,8 @@ async def _tasks_done(run: Run, step: str, plan: Plan) -> tuple[int, ...]:
     # The history as well as the journal: commits survive when the journal is lost.
     in_history = await committed_tasks(run, step, plan)
     recorded = {fact.data.task for fact in run.facts(facts.TaskCommitted, step=step)}
-    return tuple(
-        task.number
-        for task in plan.tasks
-        if task.number in in_history or f"{plan.id}/{task.number}" in recorded
-    )
+    numbers = [task.number for task in plan.tasks]
+    return tuple(n for n in numbers if n in in_history or f"{plan.id}/{n}" in recorded)
 
 
 async def _attempt(run: Run, step: StepRequest, start: Start) -> Attempt:
@@ -407,10 +404,9 @@ def _require_project(run: Run, step: StepRequest, error: type[ConfigError | Perm
     This comes before an agent is called: its work would be lost with the folder, and the money with it.
     """
     if step.tree.resolve() != run.tree.resolve():
-        raise error(
-            f"{step.id} changes files, but the run cannot commit them in its workspace, {str(step.tree)!r}",
-            hint="the workspace plugin has to decline this step with None, so that 'inplace' is used",
-        )
+        why = f"{step.id} changes files, but the run cannot commit them in its workspace, {str(step.tree)!r}"
+        hint = "the workspace plugin has to decline this step with None, so that 'inplace' is used"
+        raise error(why, hint=hint)
 
 
 def executors(run: Run, kind: str) -> tuple[str, ...]:
@@ -430,9 +426,8 @@ def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: st
         raise PluginError(plugin, hook, why)
     if foreign := foreign_parts(step, result, found[1] if found else None):
         listed = ", ".join(foreign[:5])
-        raise PluginError(
-            plugin, hook, f"the step {step.id} may not write {listed}: it belongs to another step"
-        )
+        problem = f"the step {step.id} may not write {listed}: it belongs to another step"
+        raise PluginError(plugin, hook, problem)
     if isinstance(result.outcome, Found):
         if found is None:
             raise PluginError(plugin, hook, "only a step of a plugin's own kind can return Found")
@@ -503,14 +498,9 @@ def _setbacks(run: Run, step: str) -> Setbacks:
     took longer than planned is not waiting: the clock was set forward, or nothing ran.
     """
     found, outage, due, interferences = Setbacks(), False, None, 0
-    kinds = (
-        facts.AttemptStarted,
-        facts.AttemptFailed,
-        facts.TimerSet,
-        facts.AgentClosed,
-        facts.TaskCommitted,
-    )
-    for fact in run.facts(*kinds, step=step, after=run.step(step).base):
+    attempts = (facts.AttemptStarted, facts.AttemptFailed, facts.TimerSet)
+    progress = (facts.AgentClosed, facts.TaskCommitted)
+    for fact in run.facts(*attempts, *progress, step=step, after=run.step(step).base):
         match fact.data:
             case facts.AttemptStarted():
                 if due is not None and found.since is not None:
@@ -545,9 +535,7 @@ def _record_result(run: Run, step: StepRequest, attempt: Attempt) -> None:
         now = read_planning(run.root)
         paths = [plan.path for phase in now.phases for plan in phase.plans]
         known = plan_digests(run.planning, paths)
-        plans = {
-            path: digest for path, digest in plan_digests(now, paths).items() if known.get(path) != digest
-        }
+        plans = {path: sha for path, sha in plan_digests(now, paths).items() if known.get(path) != sha}
     returned = facts.StepReturned(
         result=unstructure(attempt.result),
         phase=step.phase.number if step.phase else "",
@@ -595,13 +583,10 @@ class Host:
             # Permanent: any other error would count as one of the executor, which is not to blame.
             _require_project(run, self.step, Permanent)
         self.owned = self.owned or task.owns_planning
-        plugin = current_call.get()
+        caller = current_call.get()
+        name = caller.plugin if caller else ", ".join(run.settings.executors)
         callbacks = Callbacks(
-            plugin=plugin.plugin if plugin else ", ".join(run.settings.executors),
-            hooks=run.hooks,
-            limit=limits.hard,
-            accept=accept,
-            functions=functions or {},
+            plugin=name, hooks=run.hooks, limit=limits.hard, accept=accept, functions=functions or {}
         )
         with core_at_work():
             call = AgentCall(

@@ -47,9 +47,8 @@ def collect_step_types(hooks: Hooks) -> StepTypes:
         elif one.kind in CORE_KINDS:
             problem = f"{one.kind!r} is a kind of the core"
         elif one.before not in PLACES:
-            problem = (
-                f"{one.kind!r} comes before {one.before!r}, not one of {', '.join(filter(None, PLACES))}"
-            )
+            places = ", ".join(filter(None, PLACES))
+            problem = f"{one.kind!r} comes before {one.before!r}, not one of {places}"
         if problem:
             hint = f"run with -p no:{plugin} to continue without it"
             raise ConfigError(f"plugin {plugin!r}: {problem}", hint=hint)
@@ -79,10 +78,9 @@ def with_due_steps(
                 wanted = call_blocking(call, partial(one.due, situation(phase)))
             except (StepError, PluginError) as exc:
                 report_failure(hooks.report, plugin, gsd_steps.__name__, exc)
-                raise ConfigError(
-                    f"plugin {plugin!r} cannot tell whether {one.kind!r} is due: {exc}",
-                    hint=f"run with -p no:{plugin} to continue without its steps",
-                ) from exc
+                message = f"plugin {plugin!r} cannot tell whether {one.kind!r} is due: {exc}"
+                hint = f"run with -p no:{plugin} to continue without its steps"
+                raise ConfigError(message, hint=hint) from exc
             if wanted:
                 yield DueStep(kind=one.kind, before=one.before)
 

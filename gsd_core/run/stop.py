@@ -65,9 +65,7 @@ class Stopper:
             self._cancel()
             return
         if not self.waits:
-            whose = "1 agent has finished its turn"
-            if working > 1:
-                whose = f"{counted(working, 'agent')} have finished their turns"
+            whose = counted(working, "agent has finished its turn", "agents have finished their turns")
             log.warning("stopping as soon as %s; press Ctrl-C again to stop now", whose)
         self.turns.leaving = self.waits = True
         self.loop.call_later(TURNS_POLL.total_seconds(), self._leave)

@@ -71,6 +71,7 @@ def problem_of(task: Task, result: CheckResult | None) -> str:
         return ""
     if task.cycle != "red":
         return "" if result.ok else f"the check `{task.check}` {result.outcome}:\n{result.output}"
+    invalid = (_INVALID.format(name=re.escape(path.rpartition("/")[2])) for path in task.files)
     why = ""
     if result.exit is None or result.flaw:
         why = result.outcome
@@ -79,7 +80,7 @@ def problem_of(task: Task, result: CheckResult | None) -> str:
     elif result.unusable or result.exit in (126, 127):
         cause = result.unusable or f"exit code {result.exit}"
         why = f"cannot run ({cause}), so that its failure shows nothing"
-    elif _is_invalid_code(result.output, task.files):
+    elif any(re.search(pattern, result.output) for pattern in invalid):
         why = "fails because a test file is not valid code; the tests have to run"
     if not why:
         return ""
@@ -91,11 +92,6 @@ _INVALID = (
     r"{name}(?:\", line |:)\d+[^\n]*\n(?:[^\n]*\n){{0,6}}?(?:E +)?(?:Syntax|Indentation|Tab)Error: "
     r"(?!The requested module)"
 )
-
-
-def _is_invalid_code(output: str, files: Iterable[str]) -> bool:
-    names = {path.rpartition("/")[2] for path in files}
-    return any(re.search(_INVALID.format(name=re.escape(name)), output) for name in names)
 
 
 def passed_before(run: Run, plan: Plan, task: Task) -> bool:
@@ -125,11 +121,9 @@ def replace_check(
 def replaced_checks(run: Run, step: str, plan: Plan) -> tuple[ReplacedCheck, ...]:
     """Return the last decision about each check of *plan*, unless the PLAN has another check by now."""
     in_plan = {task.number: task.check for task in plan.tasks}
-    found: dict[int, ReplacedCheck] = {}
-    for fact in run.facts(facts.CheckReplaced, step=step):
-        if fact.data.plan == plan.id:
-            found[fact.data.task] = fact.data
-    return tuple(each for number, each in sorted(found.items()) if in_plan.get(number) == each.was)
+    decisions = (fact.data for fact in run.facts(facts.CheckReplaced, step=step))
+    last = {one.task: one for one in decisions if one.plan == plan.id}
+    return tuple(each for number, each in sorted(last.items()) if in_plan.get(number) == each.was)
 
 
 def with_results_before(run: Run, checks: Iterable[TaskCheck]) -> tuple[TaskCheck, ...]:
@@ -186,10 +180,8 @@ async def about_earlier_attempts(run: Run, step: StepRequest) -> dict[str, Any]:
 
 def _last_failure(run: Run, step: str) -> str:
     """Return how the last attempt ended, if it failed or was interrupted since the step was last complete."""
-    ends = [
-        fact.data
-        for fact in run.facts(facts.AttemptFailed, facts.AttemptLost, facts.StepCompleted, step=step)
-    ]
+    kinds = (facts.AttemptFailed, facts.AttemptLost, facts.StepCompleted)
+    ends = [fact.data for fact in run.facts(*kinds, step=step)]
     match ends[-1:]:
         case [facts.AttemptFailed(error=error)]:
             return error.message

@@ -87,20 +87,14 @@ async def commit_task(
             problem = f"it changes tests of the first task:{lines}\n{_KEEP_TESTS}"
             return TaskCommit(check=result, problem=problem)
     merge = merge_of(run, step.id, task)
-    taken = tuple(
-        path
-        for path in found.ours
-        if may_commit(path) and (merge or is_within(path, {*named, *gate.written}))
-    )
+    explained = {*named, *gate.written}
+    taken = tuple(p for p in found.ours if may_commit(p) and (merge or is_within(p, explained)))
     if merge and (marked := await run.git.with_conflict_markers(taken)):
         return TaskCommit(check=result, problem=f"these files have conflict markers: {', '.join(marked)}")
     # A task may name a file in a nested project; that a folder above it is named, or a tool was used, is
     # not enough.
-    nested = [
-        folder
-        for folder in nested_projects(run.tree, taken)
-        if not any(is_within(n, [folder]) for n in named)
-    ]
+    folders = nested_projects(run.tree, taken)
+    nested = [folder for folder in folders if not any(is_within(n, [folder]) for n in named)]
     taken = tuple(path for path in taken if not is_within(path, nested))
     by_name = [p for p in found.ours if needs_consent(p) and is_within(p, {*named, *gate.written})]
     suspects = await find_secret_files(run, [*taken, *by_name])
@@ -310,12 +304,10 @@ async def committed_tasks(run: Run, step: str, plan: Plan) -> dict[int, str]:
 
 def _record(run: Run, step: StepRequest, plan: Plan, number: int, done: TaskCommit) -> None:
     check = None
-    if done.check is not None:
+    if (was := done.check) is not None:
+        digest = hashlib.sha256(was.output.encode()).hexdigest()
         check = facts.CommittedCheck(
-            command=redact(done.check.command),
-            exit=done.check.exit,
-            passed_before=done.check.passed_before,
-            sha256=hashlib.sha256(done.check.output.encode()).hexdigest(),
+            command=redact(was.command), exit=was.exit, passed_before=was.passed_before, sha256=digest
         )
     title = next((task.name for task in plan.tasks if task.number == number), "")
     committed = facts.TaskCommitted(

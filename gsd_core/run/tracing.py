@@ -29,21 +29,14 @@ async def trace_all(root: Path, planning: Planning | None = None) -> tuple[Trace
     traced = await traced_phases(root, [phase for phase in planning.phases if phase.plans])
     phases = {phase.number: phase for phase in traced}
     results = {number: parse_results(read_verification(phase)) for number, phase in phases.items()}
+    has_statements = bool(planning.statements)
     rows: list[Trace] = []
     for requirement in planning.requirements:
         found = phase_of_requirement(requirement, planning.phases)
         phase = phases.get(found.number, found) if found else None
-        number = phase.number if phase else ""
+        own = results.get(phase.number, {}) if phase else {}
         verdict = phase.verdict if phase else None
-        rows.append(
-            trace(
-                requirement,
-                phase,
-                results.get(number, {}),
-                verdict=verdict,
-                has_statements=bool(planning.statements),
-            )
-        )
+        rows.append(trace(requirement, phase, own, verdict=verdict, has_statements=has_statements))
     return tuple(rows)
 
 

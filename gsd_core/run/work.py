@@ -103,17 +103,11 @@ async def changes(run: Run, step: str) -> Changes:
     started = _last(run, step, facts.AttemptStarted)
     before = _found(started.data) if started else {}
     # A person may change a file once more after it was settled; then it is theirs again.
-    settled = {
-        path
-        for settled in _since_completed(run, step, facts.FilesSettled)
-        for path, found in settled.found.items()
-        if before.get(path) == found
-    }
+    found = [item for fact in _since_completed(run, step, facts.FilesSettled) for item in fact.found.items()]
+    settled = {path for path, digest in found if before.get(path) == digest}
+    left = {path: digest for path, digest in before.items() if path not in settled}
     # Journals of earlier versions have no fingerprints: there, a path that was dirty stays the user's.
-    theirs = {
-        path for path, found in before.items() if path not in settled and now.get(path) in (found, None)
-    }
-    theirs |= {path for path, found in before.items() if path not in settled and not found}
+    theirs = {path for path, digest in left.items() if not digest or now.get(path) in (digest, None)}
     return Changes(ours=tuple(sorted(set(now) - theirs)), theirs=frozenset(theirs & set(now)))
 
 
@@ -244,15 +238,10 @@ async def put_aside(run: Run, name: str, paths: Sequence[str]) -> str:
 async def _commits_left(run: Run, step: StepRequest, left: Sequence[str]) -> bool:
     """Ask about files that no task named; return whether they are committed now."""
     assert step.plan is not None
+    then = "a ref below refs/gsd/recover keeps them" if run.workspace.name else "later steps leave them alone"
     options = (
         Option(label=COMMIT_REST, description="in a separate commit, after the plan's tasks"),
-        Option(
-            label=LEAVE,
-            description="a ref below refs/gsd/recover keeps them"
-            if run.workspace.name
-            else "later steps leave them alone",
-            recommended=True,
-        ),
+        Option(label=LEAVE, description=then, recommended=True),
     )
     text = f"These files changed during plan {step.plan.id}, but no task named them:{_bullets(left)}"
     question = Question(text=text, header="Left over", options=options, free_text=False)

@@ -174,23 +174,19 @@ def _mapped(data: Any, change: _Change, strict: bool, verbatim: Collection[str])
     if isinstance(data, str):
         return change(data, strict=strict)
     if isinstance(data, Mapping):
-        items = cast("Mapping[str, Any]", data).items()
-        return {
-            _name(key, change, strict, verbatim): value
-            if key in verbatim
-            else REDACTED
-            if isinstance(value, str) and _is_secret(key, value, strict)
-            else _mapped(value, change, strict, verbatim)
-            for key, value in items
-        }
+        found: dict[str, Any] = {}
+        for key, value in cast("Mapping[str, Any]", data).items():
+            if key in verbatim:
+                found[key] = value
+                continue
+            # A key as long as a secret is changed too: it may be a path.
+            name = key if len(key) < MIN_SECRET else change(key, strict=strict)
+            is_secret = isinstance(value, str) and _is_secret(key, value, strict)
+            found[name] = REDACTED if is_secret else _mapped(value, change, strict, verbatim)
+        return found
     if isinstance(data, list | tuple):
         return [_mapped(value, change, strict, verbatim) for value in cast("list[Any]", data)]
     return data
-
-
-def _name(key: str, change: _Change, strict: bool, verbatim: Collection[str]) -> str:
-    """Return *key*, changed if it is as long as a secret: it may be a path."""
-    return key if len(key) < MIN_SECRET or key in verbatim else change(key, strict=strict)
 
 
 def _is_secret(name: str, value: str, strict: bool) -> bool:

@@ -79,12 +79,8 @@ def entropy(text: str) -> float:
 
 def is_random(text: str, length: int = 16) -> bool:
     """Whether *text* looks generated: long, with letters and digits, and hardly any repetition."""
-    return (
-        len(text) >= length
-        and any(char.isdigit() for char in text)
-        and any(char.isalpha() for char in text)
-        and entropy(text) >= 3.0
-    )
+    has_both = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
+    return has_both and len(text) >= length and entropy(text) >= 3.0
 
 
 def is_placeholder(text: str) -> bool:
@@ -378,9 +374,8 @@ def _assignment(found: re.Match[str]) -> bool:
 def _assignment_strict(found: re.Match[str]) -> bool:
     value = assigned(found)
     has_both = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
-    return (
-        _assignment(found) and len(value) >= 8 and has_both and not is_placeholder(value) and " " not in value
-    )
+    is_one = has_both and len(value) >= 8 and " " not in value
+    return is_one and _assignment(found) and not is_placeholder(value)
 
 
 _PLACES = (
