@@ -41,12 +41,14 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check the must-haves and the files of every executed plan."""
     plans = [plan for plan in phase.plans if plan.summary]
     history = phase.history or History()
+    said = [str(plan.must_haves) for plan in plans]
+    said += [text for plan in plans for task in plan.tasks for text in (task.name, task.action, task.done)]
     sources = Sources(
         tree=Tree.of(phase.project),
         files=history.files,
         before=history.before,
         removed=history.removed,
-        promises="\n".join(filter(None, map(_promises, plans))),
+        promises="\n".join(said),
     )
     # Two plans may name the same file or link; each gets one verdict.
     files: dict[str, list[Artifact]] = {}
@@ -78,12 +80,6 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
 async def faults_in_code(source: SourceFile) -> Sequence[Mutant]:
     """Return faults of a file in Python, JavaScript, TypeScript or Go."""
     return await asyncio.to_thread(lambda: [*mutants_of(source)])
-
-
-def _promises(plan: Plan) -> str:
-    """Return what a plan says it does: its must-haves, and the names, actions and ends of its tasks."""
-    tasks = (text for task in plan.tasks for text in (task.name, task.action, task.done))
-    return "\n".join([str(plan.must_haves), *tasks])
 
 
 def listed_files(plan: Plan) -> Iterator[str]:

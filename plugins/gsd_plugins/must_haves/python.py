@@ -85,16 +85,12 @@ def read(text: str, *, typed: bool = False) -> Source | None:
         references=tuple(_references(file)),
         strings=tuple(file.strings()),
         identifiers=file.identifiers(),
-        empty=all(map(_does_nothing, named(file.root))),
+        empty=all(_NOTHING.fullmatch(text_of(statement)) for statement in named(file.root)),
     )
 
 
 def _is_string(node: Node | None) -> bool:
     return node is not None and node.type in ("string", "concatenated_string")
-
-
-def _does_nothing(statement: Node) -> bool:
-    return _NOTHING.fullmatch(text_of(statement)) is not None
 
 
 # Names
@@ -196,7 +192,8 @@ def _function(file: Reader, node: Node) -> Function | None:
     if owner and "staticmethod" not in decorators:
         names = names[1:]
     short = text_of(node, "name")
-    doc = _documentation(file, node)
+    first = first_of(field(node, "body"))
+    doc = file.string(first_of(first)) if first and first.type == "expression_statement" else ""
     found = file.function(node, f"{owner}.{short}" if owner else short, at, names, doc=doc)
     return attrs.evolve(
         found,
@@ -206,11 +203,6 @@ def _function(file: Reader, node: Node) -> Function | None:
         callback=bool(names) and set(names) == {"_"},
         nested=bool(scopes) and not owner and not decorators,
     )
-
-
-def _documentation(file: Reader, node: Node) -> str:
-    first = first_of(field(node, "body"))
-    return file.string(first_of(first)) if first and first.type == "expression_statement" else ""
 
 
 def _base_names(node: Node) -> set[str]:

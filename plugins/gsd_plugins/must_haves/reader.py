@@ -107,14 +107,7 @@ class Reader:
         remarks: dict[int, list[str]] = {}
         for comment in comments:
             remarks.setdefault(comment.start_point[0], []).append(text_of(comment))
-        return cls(
-            syntax=syntax,
-            text=text,
-            root=root,
-            nodes=nodes,
-            comments=comments,
-            remarks=remarks,
-        )
+        return cls(syntax=syntax, text=text, root=root, nodes=nodes, comments=comments, remarks=remarks)
 
     def code(self, comments: Iterable[Node]) -> str:
         """Return the text without *comments*."""
@@ -162,6 +155,7 @@ class Reader:
         kind, value = self.body(node, names, results)
         block = field(node, "body") or node
         mentioned = set(self._names(block))
+        brace = 1 if text_of(block).startswith("{") else 0
         values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
         first, last = node.start_point[0], node.end_point[0]
         remarks = [remark for at in range(first, last + 1) for remark in self.remarks.get(at, ())]
@@ -169,7 +163,7 @@ class Reader:
         return Function(
             name=name,
             line=line_of(node),
-            span=_span(block),
+            span=(block.start_byte + brace, block.end_byte - brace),
             body=kind,
             value=value,
             parameters=values,
@@ -289,13 +283,8 @@ class Reader:
         for statement in statements_of(block):
             inner = statements_of(field(statement, "body")) if statement.type in self.syntax.wrappers else []
             over = field(statement, "right")
-            is_simple = over is None or over.type == "identifier"
-            if (
-                inner
-                and is_simple
-                and field(statement, "finalizer") is None
-                and all(map(self._is_idle, inner))
-            ):
+            is_simple = (over is None or over.type == "identifier") and not field(statement, "finalizer")
+            if inner and is_simple and all(map(self._is_idle, inner)):
                 yield from inner
             else:
                 yield statement
@@ -448,10 +437,3 @@ def _values(statement: Node) -> list[Node]:
 
 def _returned_text(statement: Node) -> str:
     return text_of(statement).removeprefix("return").strip(" ;")
-
-
-def _span(block: Node) -> tuple[int, int]:
-    """Return where a body is, in bytes, without its braces."""
-    if text_of(block).startswith("{"):
-        return block.start_byte + 1, block.end_byte - 1
-    return block.start_byte, block.end_byte

@@ -250,11 +250,7 @@ def _question_lines(state: LiveState, glyphs: Mapping[str, str], width: int) -> 
 
 
 def _status_line(
-    state: LiveState,
-    glyphs: Mapping[str, str],
-    width: int,
-    now: datetime,
-    keys: Sequence[tuple[str, str]],
+    state: LiveState, glyphs: Mapping[str, str], width: int, now: datetime, keys: Sequence[tuple[str, str]]
 ) -> Text:
     """Return time, cost, model and keys; what does not fit is left out, from the least important on."""
     if not state.opened and state.ended:
