@@ -220,12 +220,8 @@ def _references(file: Reader) -> Iterator[Reference]:
 
 
 def _functions(file: Reader) -> list[Function]:
-    bases = {
-        text_of(b)
-        for n in file.nodes
-        if n.type == "class_heritage"
-        for b in find(n, "identifier", "type_identifier")
-    }
+    heritages = [n for n in file.nodes if n.type == "class_heritage"]
+    bases = {text_of(base) for n in heritages for base in find(n, "identifier", "type_identifier")}
     defaults = set(_defaults(file.nodes))
     found = [f for n in file.nodes if n.type in _FUNCTIONS and (f := _function(file, n, bases, defaults))]
     working = {_owner(f) for f in found if f.body == "code"}

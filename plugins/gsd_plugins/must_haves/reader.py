@@ -258,9 +258,8 @@ class Reader:
         self, values: Sequence[Node], text: str, names: Sequence[str], constants: Mapping[str, str]
     ) -> tuple[BodyKind, str]:
         """Classify a body that only returns *values*; *constants* are variables and their values."""
-        if self.syntax.rejects.search(text) and (
-            UNFINISHED.search(_message(text)) or UNFINISHED_STATUS.search(text)
-        ):
+        is_unfinished = UNFINISHED.search(_message(text)) or UNFINISHED_STATUS.search(text)
+        if is_unfinished and self.syntax.rejects.search(text):
             return "unfinished", text
         if len(values) == 1:
             [value] = values
@@ -333,9 +332,7 @@ class Reader:
         if node is None:
             return False
         if node.type in self.syntax.literals:
-            return not any(
-                child.type in ("interpolation", "template_substitution") for child in node.children
-            )
+            return not {child.type for child in node.children} & {"interpolation", "template_substitution"}
         if node.type in self.syntax.calls:
             makes = self.syntax.makes.fullmatch(callee(node)) is not None
             return makes and all(map(self.is_constant, arguments_of(node)))
