@@ -61,7 +61,10 @@ class Calls:
                 started = await self.harness.start(arguments, project)
                 found = {"session": _row(started), "change": self.harness.changes.number}
             case "gsd_list_sessions":
-                found = self._list(ended=given.get("ended", False))
+                ended = given.get("ended", False)
+                listed = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
+                rows, number = [_row(one) for one in listed[:MAX_SESSIONS]], self.harness.changes.number
+                found = {"sessions": rows, "omitted": len(listed) - len(rows), "change": number}
             case "gsd_end_session":
                 found = await self._end(given["session"])
             case "gsd_pause_session":
@@ -101,14 +104,6 @@ class Calls:
         return result
 
     # Sessions
-
-    def _list(self, *, ended: bool) -> Result:
-        found = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
-        return {
-            "sessions": [_row(one) for one in found[:MAX_SESSIONS]],
-            "omitted": len(found[MAX_SESSIONS:]),
-            "change": self.harness.changes.number,
-        }
 
     async def _end(self, session: str) -> Result:
         await self._refuse(session, "stop a session")
