@@ -143,9 +143,8 @@ def launcher_of(bwrap: str) -> tuple[tuple[str, ...], tuple[str, ...]] | Sandbox
                 break
     if has_changed:
         # This must not be a reason to go without a sandbox: nobody knows whether one works.
-        raise Permanent(
-            f"a sandbox cannot be made while files in /etc come and go: {error}", hint="try again"
-        )
+        problem = f"a sandbox cannot be made while files in /etc come and go: {error}"
+        raise Permanent(problem, hint="try again")
     return SandboxUnavailable(reason=f"bwrap does not work here: {error}", fix=_fix())
 
 

@@ -215,7 +215,8 @@ def _false_requirements(phase: PhaseView, summary: Summary) -> Iterator[Gap]:
 def _false_commits(phase: PhaseView, summaries: Sequence[Summary]) -> Iterator[Gap]:
     if phase.history is None or not phase.history.commits:
         return
-    known = {claim for s in summaries for claim in s.commits if _is_known(claim, phase.history.commits)}
+    claims = {claim for summary in summaries for claim in summary.commits}
+    known = {claim for claim in claims if any(one.startswith(claim) for one in phase.history.commits)}
     verified = phase.ticked or (phase.verdict is not None and phase.verdict.status == "passed")
     for summary in summaries:
         unknown = [claim for claim in summary.commits if claim not in known]
@@ -231,7 +232,3 @@ def _false_commits(phase: PhaseView, summaries: Sequence[Summary]) -> Iterator[G
                 about=f"{summary.plan.id}:commits",
                 evidence="If the history was rewritten on purpose, correct the hashes in the summary.",
             )
-
-
-def _is_known(claim: str, commits: frozenset[str]) -> bool:
-    return claim in commits or any(commit.startswith(claim) for commit in commits)

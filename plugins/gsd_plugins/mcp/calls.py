@@ -136,10 +136,8 @@ class Calls:
         await self._refuse(session, "type into a session")
         # Before its run begins, its terminal asks for trust in the project: that is for a person.
         if not self.harness.session(session).run:
-            raise UserError(
-                f"the run of session {session} has not begun; until then, only a person may type there",
-                hint=f"in a terminal: gsd attach {session}",
-            )
+            problem = f"the run of session {session} has not begun; until then, only a person may type there"
+            raise UserError(problem, hint=f"in a terminal: gsd attach {session}")
         try:
             data = (given.get("text", "") + KEYS.get(given.get("key", ""), "")).encode()
         except UnicodeEncodeError as error:
@@ -194,10 +192,8 @@ class Calls:
             status = await self.harness.status(session)
             asked = next((one for one in status["questions"] if one["id"] == wanted), None)
             if asked and not _is_check(asked):
-                raise UserError(
-                    f"{wanted} is not a manual check ({asked['header'] or asked['kind']})",
-                    hint="answer it with gsd_respond_checkpoint",
-                )
+                problem = f"{wanted} is not a manual check ({asked['header'] or asked['kind']})"
+                raise UserError(problem, hint="answer it with gsd_respond_checkpoint")
         else:
             asked = await self._only_question(session, _is_check, "manual check")
         if asked is None:
@@ -208,10 +204,8 @@ class Calls:
         others = [one for one in options if one is not works]
         if options and (not works or (len(others) > 1 and not given["passed"] and not note)):
             labels = ", ".join(str(one["label"]) for one in options)
-            raise UserError(
-                f"{asked['id']} has no option that means this verdict alone: {labels}",
-                hint="ask your user which one, and answer with gsd_respond_checkpoint",
-            )
+            problem = f"{asked['id']} has no option that means this verdict alone: {labels}"
+            raise UserError(problem, hint="ask your user which one, and answer with gsd_respond_checkpoint")
         if given["passed"]:
             if note:
                 raise UserError("note says what is wrong, but passed is true", hint="leave one of them out")

@@ -66,11 +66,8 @@ class Gate:
         addresses = self._site.addresses
         host = headers.only("host").lower()
         if host not in addresses.hosts:
-            raise Refused(
-                421,
-                "this server does not answer to that host",
-                "use the URL that it printed; for a tunnel: gsd serve --public-url URL",
-            )
+            how = "use the URL that it printed; for a tunnel: gsd serve --public-url URL"
+            raise Refused(421, "this server does not answer to that host", how)
         is_socket = scope["type"] == "websocket"
         method = "WEBSOCKET" if is_socket else scope["method"]
         raw = scope.get("raw_path") or scope["path"].encode()
@@ -83,11 +80,10 @@ class Gate:
         _check_query(scope["query_string"])
         allowed = self._scope_of(scope, headers)
         if policy != "public" and allowed is None:
-            raise Refused(
-                401,
-                "the token is missing or wrong",
-                "open the URL that gsd serve printed last; without --keep-token, each start has a new token",
+            hint = (
+                "open the URL that gsd serve printed last; without --keep-token, each start has a new token"
             )
+            raise Refused(401, "the token is missing or wrong", hint)
         if found.route is None:
             if found.methods:
                 raise Refused(405, f"{method[:20]} is not possible here")
@@ -107,9 +103,8 @@ class Gate:
         site = headers.only("sec-fetch-site")
         if site in ("", "same-origin", "none"):
             return
-        is_link = (
-            headers.only("sec-fetch-mode") == "navigate" and headers.only("sec-fetch-dest") == "document"
-        )
+        mode, destination = headers.only("sec-fetch-mode"), headers.only("sec-fetch-dest")
+        is_link = mode == "navigate" and destination == "document"
         if not (may_be_linked and is_link and not origin):
             raise Refused(403, "the page that sent this comes from another site")
 

@@ -61,10 +61,8 @@ def listen(host: str, port: int) -> socket.socket:
         except OSError as error:
             found.close()
             if error.errno != errno.EADDRINUSE:
-                raise UserError(
-                    f"cannot listen on {host} port {number}: {error.strerror}",
-                    hint="choose another one with --host and --port",
-                ) from error
+                problem = f"cannot listen on {host} port {number}: {error.strerror}"
+                raise UserError(problem, hint="choose another one with --host and --port") from error
             continue
         found.setblocking(False)
         return found
