@@ -179,16 +179,14 @@ def _read(path: Path, phase: PhaseView) -> GapReport:
     tested = re.split(r"[,\s]+", " ".join(as_texts(front.get("source"))))
     known = {Path(name).name for name in tested if name}
     again = bool(known) and any(name not in known for name in summaries)
-    retested = {test.number for test in tests if again and test.result.startswith(FAILED)}
+    failures = [test for test in tests if test.result.startswith(FAILED)]
+    retested = {test.number for test in failures if again}
     failed = [gap for gap in failed if as_text(gap.get("test", "")) not in retested]
+    unlisted = [test for test in failures if test.number not in {*closed_tests, *retested}]
     return GapReport(
         gaps=(
             *_with_unique_names([_listed_gap(gap, tests, name) for gap in failed]),
-            *(
-                _failed_test(test, name)
-                for test in tests
-                if test.number not in {*closed_tests, *retested} and test.result.startswith(FAILED)
-            ),
+            *(_failed_test(test, name) for test in unlisted),
         ),
         human=tuple(
             HumanCheck(

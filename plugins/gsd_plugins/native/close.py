@@ -181,9 +181,8 @@ def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str])
         yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met, open_))
     if text := documents.get("STATE.md"):
         yield FileWrite(path=".planning/STATE.md", text=close_milestone(text, about.version, about.date))
-    yield FileWrite(
-        path=".planning/ROADMAP.md", text=collapse_roadmap(_text(step, ".planning/ROADMAP.md"), about)
-    )
+    roadmap = collapse_roadmap(_text(step, ".planning/ROADMAP.md"), about)
+    yield FileWrite(path=".planning/ROADMAP.md", text=roadmap)
 
 
 def _text(step: StepRequest, path: str) -> str:

@@ -178,22 +178,13 @@ async def _decide(
         answer = await _confirm(step, host, areas)
         if answer.chosen != (ASK.label,):
             return tuple(_confirmed(areas, answer)), ()
-    questions = tuple(
-        Question(
-            text=join(
-                one.question,
-                one.why,
-                "\n".join(
-                    f"The idea says ({s.id}): {capped(s.text, QUOTE_LIMIT)}" for s in _touched(one, step)
-                ),
-            ),
-            header=one.area,
-            options=_options(one),
-        )
-        for one in areas
-    )
+    questions: list[Question] = []
+    for one in areas:
+        said = [f"The idea says ({s.id}): {capped(s.text, QUOTE_LIMIT)}" for s in _touched(one, step)]
+        text = join(one.question, one.why, "\n".join(said))
+        questions.append(Question(text=text, header=one.area, options=_options(one)))
     reason = f"phase {phase_of(step).number} is planned by the answers"
-    answers = await host.ask(Inquiry(step=step.id, questions=questions, reason=reason))
+    answers = await host.ask(Inquiry(step=step.id, questions=tuple(questions), reason=reason))
     given = tuple(zip(areas, answers, strict=True))
     decided = tuple(
         Decision(area=one.area, text=_explained(one, answer), notes=(one.question, _origin(answer)))

@@ -70,6 +70,7 @@ MAX_REVIEWS = 3
 MAX_PLANS_TEXT = 80_000
 """Characters of the plans that the reviewer sees."""
 EXECUTE, STOP = "Execute them anyway", "Stop"
+BY_HAND = "edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume"
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -111,11 +112,10 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         if not problems:
             break
         if revision == MAX_REVISIONS:
-            raise Permanent(
-                f"the plans for phase {phase.number} still have problems after {MAX_REVISIONS} revisions: "
-                + "; ".join(problems),
-                hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
+            problem = (
+                f"the plans for phase {phase.number} still have problems after {MAX_REVISIONS} revisions"
             )
+            raise Permanent(f"{problem}: {'; '.join(problems)}", hint=BY_HAND)
         revision += 1
         result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), accept)
         plans = _plans(step, result)
@@ -244,9 +244,8 @@ def _served_before(phase: PhaseView, gaps: Sequence[Gap]) -> dict[str, tuple[str
     """Return what is served by each truth of the phase's plans and of *gaps*, by its normalized text."""
     criteria = criteria_texts(phase)
     served: dict[str, tuple[str, ...]] = {normalized(text): (name,) for name, text in criteria.items()}
-    served |= {
-        normalized(gap.truth): (gap.about,) for gap in gaps if gap.about in (*phase.requirements, *criteria)
-    }
+    names = (*phase.requirements, *criteria)
+    served |= {normalized(gap.truth): (gap.about,) for gap in gaps if gap.about in names}
     for plan in phase.plans:
         for truth in plan.must_haves.truths:
             if names := served_by(plan, truth):
@@ -369,7 +368,5 @@ async def _ask_about_objections(step: StepRequest, objections: Sequence[str], ho
     inquiry = Inquiry(step=step.id, questions=(question,), reason="the planner has revised them already")
     [answer] = await host.ask(inquiry)
     if answer.chosen == (STOP,):
-        raise Permanent(
-            f"the plans for phase {phase.number} are not executed: {'; '.join(objections)}",
-            hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
-        )
+        problem = f"the plans for phase {phase.number} are not executed: {'; '.join(objections)}"
+        raise Permanent(problem, hint=BY_HAND)

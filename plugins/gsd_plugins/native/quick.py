@@ -94,9 +94,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         directory=step.detail,
         status=status,
     )
-    return StepResult(
-        subject=f"docs(quick-{number}): {name}", outcome=outcome, files=tuple(files), changes=(row,)
-    )
+    subject = f"docs(quick-{number}): {name}"
+    return StepResult(subject=subject, outcome=outcome, files=tuple(files), changes=(row,))
 
 
 async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:

@@ -294,13 +294,9 @@ class TaskLog:
         any work is taken back.
         """
         check = commit.check
-        if (
-            check is None
-            or check.ok
-            or check.unusable
-            or task.cycle == "red"
-            or task.number in self._disputed
-        ):
+        if check is None or check.ok or check.unusable:
+            return None
+        if task.cycle == "red" or task.number in self._disputed:
             return None
         if not call.dispute.strip() and self._failed_checks.get(task.number, 0) + 1 < MAX_ATTEMPTS:
             return None

@@ -171,12 +171,10 @@ class Harness(Polled):
         found: list[tuple[Session, Event | None, int]] = []
         for key, session in self._read_sessions().items():
             watched = self._watched.get(key)
+            is_new = watched is None or watched.session != session
             if watched is None:
                 project = self._projects.setdefault(session.project.resolve(), Project(session.project))
                 watched = self._watched[key] = _Watched(session=session, project=project)
-                is_new = True
-            else:
-                is_new = watched.session != session
             if not is_new and watched.session.state in ENDED:
                 continue
             output = end_of(output_folder(key))
