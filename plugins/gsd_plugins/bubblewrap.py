@@ -96,15 +96,9 @@ def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
     if process.max_processes and (prlimit := program("prlimit")):
         # Set inside, where it counts only what is in the sandbox. It has no effect on root.
         inner = (prlimit, f"--nproc={process.max_processes}", *inner)
-    environment = {
-        name: value for name, value in process.environment.items() if not LOADER_VARIABLES.fullmatch(name)
-    }
-    inside = [
-        part
-        for name, value in process.environment.items()
-        if name not in environment
-        for part in ("--setenv", name, value)
-    ]
+    given = process.environment.items()
+    environment = {name: value for name, value in given if not LOADER_VARIABLES.fullmatch(name)}
+    inside = [part for name, value in given if name not in environment for part in ("--setenv", name, value)]
     # `env` would take a name with `=` for a variable.
     shell = ("/bin/sh", "-c", 'exec "$0" "$@"') if "=" in process.command[0] else ()
     command = (

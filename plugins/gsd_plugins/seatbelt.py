@@ -22,13 +22,8 @@ NAME = "seatbelt"
 
 READABLE = (
     *("/usr", "/bin", "/sbin", "/opt", "/Library", "/System", "/Applications", "/nix", "/private/etc"),
-    *(
-        "/private/var/db/timezone",
-        "/private/var/db/dyld",
-        "/private/var/select",
-        "/private/var/run/resolv.conf",
-    ),
-    "/dev",
+    *("/private/var/db/timezone", "/private/var/db/dyld", "/private/var/select"),
+    *("/private/var/run/resolv.conf", "/dev"),
 )
 """The operating system, and what is installed on it."""
 

@@ -112,10 +112,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         if not problems:
             break
         if revision == MAX_REVISIONS:
-            problem = (
-                f"the plans for phase {phase.number} still have problems after {MAX_REVISIONS} revisions"
-            )
-            raise Permanent(f"{problem}: {'; '.join(problems)}", hint=BY_HAND)
+            still = f"still have problems after {MAX_REVISIONS} revisions: {'; '.join(problems)}"
+            raise Permanent(f"the plans for phase {phase.number} {still}", hint=BY_HAND)
         revision += 1
         result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), accept)
         plans = _plans(step, result)
