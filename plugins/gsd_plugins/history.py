@@ -180,13 +180,9 @@ def _false_files(phase: PhaseView, summary: Summary, texts: dict[str, str]) -> I
             continue  # a folder
         else:
             reason = f"{summary.plan.summary} says that it was written, and it is in no commit"
-        yield Gap(
-            truth=f"{path} was written by plan {summary.plan.id}",
-            reason=reason,
-            about=path,
-            artifacts=(BadArtifact(path=path, issue=reason),),
-            missing=(path,),
-        )
+        truth = f"{path} was written by plan {summary.plan.id}"
+        bad = (BadArtifact(path=path, issue=reason),)
+        yield Gap(truth=truth, reason=reason, about=path, artifacts=bad, missing=(path,))
 
 
 def _was_deleted(path: str, texts: dict[str, str]) -> bool:

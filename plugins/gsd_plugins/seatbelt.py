@@ -75,11 +75,8 @@ def confined(process: ConfinedProcess, sandbox_exec: str) -> SandboxedCommand | 
     # /tmp is shared by all, so the process gets a private folder in its home.
     environment = {**process.environment, "TMPDIR": str(temporary)}
     make = 'mkdir -p -m 700 "$TMPDIR" && exec "$0" "$@"'
-    return SandboxedCommand(
-        command=(sandbox_exec, "-p", profile(process.places), "/bin/sh", "-c", make, *process.command),
-        environment=environment,
-        sandbox=NAME,
-    )
+    command = (sandbox_exec, "-p", profile(process.places), "/bin/sh", "-c", make, *process.command)
+    return SandboxedCommand(command=command, environment=environment, sandbox=NAME)
 
 
 def profile(places: Sequence[Place]) -> str:

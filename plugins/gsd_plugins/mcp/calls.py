@@ -63,15 +63,16 @@ class Calls:
             case "gsd_list_sessions":
                 ended = given.get("ended", False)
                 listed = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
-                rows, number = [_row(one) for one in listed[:MAX_SESSIONS]], self.harness.changes.number
+                rows = [_row(one) for one in listed[:MAX_SESSIONS]]
+                number = self.harness.changes.number
                 found = {"sessions": rows, "omitted": len(listed) - len(rows), "change": number}
             case "gsd_end_session":
                 found = await self._end(given["session"])
             case "gsd_pause_session":
                 await self._refuse(given["session"], "pause a session")
-                asked = await self.harness.pause(given["session"], by=self._by)
+                is_asked = await self.harness.pause(given["session"], by=self._by)
                 row = _row(self.harness.session(given["session"]))
-                found = {"session": row, "asked": asked, "change": self.harness.changes.number}
+                found = {"session": row, "asked": is_asked, "change": self.harness.changes.number}
             case "gsd_remove_session":
                 session = self.harness.session(given["session"]).id
                 await self._refuse(session, "remove a session")
@@ -83,7 +84,12 @@ class Calls:
             case "gsd_get_state":
                 found = await self._state(given["session"])
             case "gsd_get_checkpoint":
-                found = await self._questions(given["session"])
+                number = self.harness.changes.number
+                status = await self.harness.status(given["session"])
+                kept = "id kind step header text reason options multiple free_text human_only answer_given"
+                asked = status["questions"]
+                rows = [{**_part(one, kept), "is_manual_check": _is_check(one)} for one in asked]
+                found = {"questions": rows, "change": number}
             case "gsd_respond_checkpoint":
                 found = await self._answer(given["session"], given.get("question"), given["answer"])
             case "gsd_mark_verified":
@@ -165,13 +171,6 @@ class Calls:
             "questions": [_part(one, "id kind step header answer_given") for one in status["questions"]],
             "change": number,
         }
-
-    async def _questions(self, session: str) -> Result:
-        number = self.harness.changes.number
-        status = await self.harness.status(session)
-        kept = "id kind step header text reason options multiple free_text human_only answer_given"
-        shown = [{**_part(one, kept), "is_manual_check": _is_check(one)} for one in status["questions"]]
-        return {"questions": shown, "change": number}
 
     async def _answer(self, session: str, question: str | None, words: str) -> Result:
         chosen = question or (await self._only_question(session, _is_open, "question"))["id"]

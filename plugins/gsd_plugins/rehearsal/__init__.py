@@ -146,11 +146,8 @@ async def _serve(run: RunInfo) -> AsyncGenerator[None]:
         finally:
             del _rehearsals[run.id]
             for rule in rules.unused():
-                _log.warning(
-                    "%s of %s has not applied: check its `when`; the run may also not have come that far",
-                    rule,
-                    chosen.script,
-                )
+                why = "check its `when`; the run may also not have come that far"
+                _log.warning("%s of %s has not applied: %s", rule, chosen.script, why)
 
 
 def example_idea() -> str:
