@@ -60,10 +60,8 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
             files.setdefault(path, [])
 
     def check_files() -> list[Gap | Evidence | Observation | None]:
-        judged = (check_file(sources, path, same_path) for path, same_path in files.items())
-        seen = (
-            one for path, same_path in files.items() for one in unused_parameters(sources, path, same_path)
-        )
+        judged = (check_file(sources, path, same) for path, same in files.items())
+        seen = (one for path, same in files.items() for one in unused_parameters(sources, path, same))
         return [*judged, *seen, *find_unused(sources, phase.changed)]
 
     found = await asyncio.to_thread(check_files)

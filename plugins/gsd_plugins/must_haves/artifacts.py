@@ -94,9 +94,8 @@ def _problems(
             yield from _missing_length(own, content, source, artifact.min_lines)
         if artifact.contains:
             yield from (unseen + problem for problem in _missing_text(content, source, artifact.contains))
-        yield from (
-            unseen + problem for problem in missing_exports(sources, own, content.text, artifact.exports)
-        )
+        missing = missing_exports(sources, own, content.text, artifact.exports)
+        yield from (unseen + problem for problem in missing)
     if generated or not content.complete or IN_DATA_FOLDER.search(own):
         return
     before = sources.before.get(own, "")

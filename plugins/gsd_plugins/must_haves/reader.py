@@ -293,9 +293,8 @@ class Reader:
         if statement.type == "return_statement":
             return all(map(self.is_constant, _values(statement)))
         prints = self.syntax.prints.fullmatch(callee(call_of(statement)))
-        return (
-            bool(prints) or self._is_answer(statement) or bool(self.syntax.idle.fullmatch(text_of(statement)))
-        )
+        does_nothing = self.syntax.idle.fullmatch(text_of(statement))
+        return bool(prints) or self._is_answer(statement) or bool(does_nothing)
 
     def _is_answer(self, statement: Node) -> bool:
         """Whether a statement only answers with literals: ``c.JSON(http.StatusOK, gin.H{"ok": true})``."""

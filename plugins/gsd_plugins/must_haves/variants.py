@@ -47,9 +47,8 @@ def without_variants(sources: Sources, path: str, source: Source) -> Source:
 
 def _without_overridden(sources: Sources, path: str, source: Source) -> Source:
     """Return *source* without the methods that a subclass in another file of the folder implements."""
-    suspects = {
-        f.name for f in source.functions if f.method and f.body in ("unfinished", "empty", "constant")
-    }
+    kinds = ("unfinished", "empty", "constant")
+    suspects = {f.name for f in source.functions if f.method and f.body in kinds}
     if not suspects or source.language not in ("python", "javascript"):
         return source
     classes = {name.rpartition(".")[0] for name in suspects}

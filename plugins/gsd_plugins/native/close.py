@@ -156,9 +156,7 @@ def require_complete(step: StepRequest) -> None:
 
 def gaps_in_words(found: Audit) -> tuple[str, ...]:
     """Return the requirements that are not satisfied, and the phases without a verification."""
-    gaps = [
-        f"{one.requirement.id}: {one.requirement.text} ({one.status}: {one.evidence})" for one in found.gaps
-    ]
+    gaps = [f"{a.requirement.id}: {a.requirement.text} ({a.status}: {a.evidence})" for a in found.gaps]
     return (*gaps, *(f"Phase {number} was not verified" for number in found.unverified))
 
 

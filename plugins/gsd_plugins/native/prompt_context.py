@@ -257,8 +257,7 @@ def codebase_section(step: StepRequest, *, brief: bool = False) -> str:
     }
     parts: list[str] = []
     for name, sections in wanted.items():
-        text = sections_of(step.planning.documents.get(f"codebase/{name}", ""), *sections)
-        if text:
+        if text := sections_of(step.planning.documents.get(f"codebase/{name}", ""), *sections):
             parts.append(f"{name}\n{capped(text, CODEBASE_LIMIT // len(wanted))}")
     if not parts:
         return ""

@@ -106,9 +106,8 @@ class TaskLog:
                 return
         # A task without files only verifies something: its check may pass at any time.
         elif result.ok and not decided and not task.cycle and changes_files:
-            self.decisions[task.number] = await revise_check(
-                self.step, self.plan, task, result, "passes before", self.host
-            )
+            decided = await revise_check(self.step, self.plan, task, result, "passes before", self.host)
+            self.decisions[task.number] = decided
         else:
             return
         if self.with_check(task).check != result.command:

@@ -146,20 +146,11 @@ class Harness(Polled):
 
     async def send(self, session: str, data: bytes) -> None:
         """Send keys to the session's terminal."""
-
-        await self._steer(session, lambda control: control.send(data))
+        await asyncio.to_thread(_steer, session, lambda control: control.send(data))
 
     async def resize(self, session: str, columns: int, rows: int) -> None:
         """Set the size of the session's terminal."""
-
-        await self._steer(session, lambda control: control.resize(columns, rows))
-
-    async def _steer(self, session: str, order: Callable[[host.Control], None]) -> None:
-        def steer() -> None:
-            with host.Control(session) as control:
-                order(control)
-
-        await asyncio.to_thread(steer)
+        await asyncio.to_thread(_steer, session, lambda control: control.resize(columns, rows))
 
     # Following
 
@@ -229,3 +220,8 @@ class Harness(Polled):
         if watched is None:
             raise NotFound(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
         return watched
+
+
+def _steer(session: str, order: Callable[[host.Control], None]) -> None:
+    with host.Control(session) as control:
+        order(control)
