@@ -41,7 +41,9 @@ def find_unused(sources: Sources, changed: Collection[str]) -> Iterator[Gap]:
     for path in changed:
         now = read_manifest(path, sources.text(path) or "").declared
         added |= dict.fromkeys(now - read_manifest(path, sources.before.get(path, "")).declared, path)
-    unused = {name: re.compile(rf"(?<![a-z0-9]){re.escape(_normal(name))}") for name in added}
+    unused: dict[str, re.Pattern[str]] = {
+        name: re.compile(rf"(?<![a-z0-9]){re.escape(_normal(name))}") for name in added
+    }
     imported, named = set[str](), set[str]()
     for path in sources.files:
         pure = PurePosixPath(path)

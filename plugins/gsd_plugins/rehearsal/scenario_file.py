@@ -99,7 +99,8 @@ def _rule(raw: object, number: int, problems: list[str]) -> Rule | None:
     where, before = f"[[rule]] {number}", len(problems)
     table = _table(raw, where, problems)
     when_table = _table(table.get("when", {}), f"{where}: when", problems)
-    when = _build(When, _values(When, when_table, f"{where}: when", problems), f"{where}: when", problems)
+    values = _values(When, when_table, f"{where}: when", problems)
+    when: When | None = _build(When, values, f"{where}: when", problems)
     for name, value, known in (("role", when.role, ROLES), ("step", when.step, STEPS)) if when else ():
         # Only what is probably misspelled: a plugin may have its own steps and roles.
         if value and value not in known and (close := get_close_matches(value, known, 1)):
