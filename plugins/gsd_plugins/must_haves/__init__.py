@@ -41,6 +41,7 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check the must-haves and the files of every executed plan."""
     plans = [plan for plan in phase.plans if plan.summary]
     history = phase.history or History()
+    # What the plans say they do: their must-haves, and the names, actions and ends of their tasks.
     said = [str(plan.must_haves) for plan in plans]
     said += [text for plan in plans for task in plan.tasks for text in (task.name, task.action, task.done)]
     sources = Sources(

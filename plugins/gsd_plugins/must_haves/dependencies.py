@@ -56,6 +56,7 @@ def find_unused(sources: Sources, changed: Collection[str]) -> Iterator[Gap]:
         for name in manifest.declared:
             named |= {_normal(name).replace("-", "_"), *_modules(name)}
         if pure.suffix == ".py":
+            # Of each imported module, the first part of its name.
             names = ",".join(found[1] or found[2] for found in _IMPORT.finditer(text)).split(",")
             imported |= {re.split(r"[.\s]", name.strip())[0] for name in names}
         text = _normal(manifest.rest if manifest.declared else text)

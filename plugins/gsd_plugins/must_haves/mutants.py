@@ -29,6 +29,7 @@ TEXTS = frozenset(("string_content", "string_fragment", "interpreted_string_lite
 IMPORTS = ("import_statement", "import_from_statement", "import_declaration", "comment")
 _PAIRS = (("<", "<="), (">", ">="), ("==", "!="), ("===", "!=="), ("and", "or"), ("&&", "||"))
 OPERATORS = {**dict(_PAIRS), **{second: first for first, second in _PAIRS}}
+"""The operators of conditions, each with the one that takes its place."""
 CONDITIONS = frozenset(("comparison_operator", "boolean_operator", "binary_expression"))
 
 

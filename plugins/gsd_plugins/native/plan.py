@@ -242,8 +242,8 @@ def _served_before(phase: PhaseView, gaps: Sequence[Gap]) -> dict[str, tuple[str
     """Return what is served by each truth of the phase's plans and of *gaps*, by its normalized text."""
     criteria = criteria_texts(phase)
     served: dict[str, tuple[str, ...]] = {normalized(text): (name,) for name, text in criteria.items()}
-    names = (*phase.requirements, *criteria)
-    served |= {normalized(gap.truth): (gap.about,) for gap in gaps if gap.about in names}
+    own = (*phase.requirements, *criteria)
+    served |= {normalized(gap.truth): (gap.about,) for gap in gaps if gap.about in own}
     for plan in phase.plans:
         for truth in plan.must_haves.truths:
             if names := served_by(plan, truth):

@@ -50,7 +50,7 @@ class Blocks:
 
     @property
     def stop_reason(self) -> str:
-        """Why the message ends there."""
+        """Why the message ends there: it uses a tool, or is complete."""
         uses_tools = any(isinstance(block, ToolUseBlock) for block in self.content)
         return "tool_use" if uses_tools else "end_turn"
 

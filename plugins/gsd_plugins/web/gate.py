@@ -67,8 +67,8 @@ class Gate:
         addresses = self._site.addresses
         host = headers.only("host").lower()
         if host not in addresses.hosts:
-            how = "use the URL that it printed; for a tunnel: gsd serve --public-url URL"
-            raise Refused(421, "this server does not answer to that host", how)
+            hint = "use the URL that it printed; for a tunnel: gsd serve --public-url URL"
+            raise Refused(421, "this server does not answer to that host", hint)
         is_socket = scope["type"] == "websocket"
         method = "WEBSOCKET" if is_socket else scope["method"]
         raw = scope.get("raw_path") or scope["path"].encode()
@@ -107,8 +107,8 @@ class Gate:
         site = headers.only("sec-fetch-site")
         if site in ("", "same-origin", "none"):
             return
-        mode, destination = headers.only("sec-fetch-mode"), headers.only("sec-fetch-dest")
-        is_link = mode == "navigate" and destination == "document"
+        is_link = headers.only("sec-fetch-mode") == "navigate"
+        is_link = is_link and headers.only("sec-fetch-dest") == "document"
         if not (may_be_linked and is_link and not origin):
             raise Refused(403, "the page that sent this comes from another site")
 
