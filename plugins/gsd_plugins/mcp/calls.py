@@ -191,8 +191,8 @@ class Calls:
             status = await self.harness.status(session)
             asked = next((one for one in status["questions"] if one["id"] == wanted), None)
             if asked and not _is_check(asked):
-                problem = f"{wanted} is not a manual check ({asked['header'] or asked['kind']})"
-                raise UserError(problem, hint="answer it with gsd_respond_checkpoint")
+                what = f"{wanted} is not a manual check ({asked['header'] or asked['kind']})"
+                raise UserError(what, hint="answer it with gsd_respond_checkpoint")
         else:
             asked = await self._only_question(session, _is_check, "manual check")
         if asked is None:
@@ -203,8 +203,8 @@ class Calls:
         others = [one for one in options if one is not works]
         if options and (not works or (len(others) > 1 and not given["passed"] and not note)):
             labels = ", ".join(str(one["label"]) for one in options)
-            problem = f"{asked['id']} has no option that means this verdict alone: {labels}"
-            raise UserError(problem, hint="ask your user which one, and answer with gsd_respond_checkpoint")
+            hint = "ask your user which one, and answer with gsd_respond_checkpoint"
+            raise UserError(f"{asked['id']} has no option that means this verdict alone: {labels}", hint=hint)
         if given["passed"]:
             if note:
                 raise UserError("note says what is wrong, but passed is true", hint="leave one of them out")

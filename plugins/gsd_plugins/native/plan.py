@@ -70,7 +70,6 @@ MAX_REVIEWS = 3
 MAX_PLANS_TEXT = 80_000
 """Characters of the plans that the reviewer sees."""
 EXECUTE, STOP = "Execute them anyway", "Stop"
-BY_HAND = "edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume"
 
 
 async def execute(step: StepRequest, host: StepHost) -> StepResult:
@@ -112,8 +111,11 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         if not problems:
             break
         if revision == MAX_REVISIONS:
-            still = f"still have problems after {MAX_REVISIONS} revisions: {'; '.join(problems)}"
-            raise Permanent(f"the plans for phase {phase.number} {still}", hint=BY_HAND)
+            raise Permanent(
+                f"the plans for phase {phase.number} still have problems after {MAX_REVISIONS} revisions: "
+                + "; ".join(problems),
+                hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
+            )
         revision += 1
         result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), accept)
         plans = _plans(step, result)
@@ -367,4 +369,5 @@ async def _ask_about_objections(step: StepRequest, objections: Sequence[str], ho
     [answer] = await host.ask(inquiry)
     if answer.chosen == (STOP,):
         problem = f"the plans for phase {phase.number} are not executed: {'; '.join(objections)}"
-        raise Permanent(problem, hint=BY_HAND)
+        hint = "edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume"
+        raise Permanent(problem, hint=hint)
