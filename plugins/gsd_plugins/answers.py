@@ -112,10 +112,8 @@ class PreparedAnswer:
         )
         if problem := refusal(question, answer):
             options = ", ".join(option.label for option in question.options)
-            raise ConfigError(
-                f"{self.location}: invalid answer to {question.text!r}: {problem}",
-                hint=f"options: {options}" if options else "",
-            )
+            hint = f"options: {options}" if options else ""
+            raise ConfigError(f"{self.location}: invalid answer to {question.text!r}: {problem}", hint=hint)
         return answer
 
 

@@ -96,15 +96,9 @@ def confined(process: ConfinedProcess) -> SandboxedCommand | SandboxUnavailable:
     if process.max_processes and (prlimit := program("prlimit")):
         # Set inside, where it counts only what is in the sandbox. It has no effect on root.
         inner = (prlimit, f"--nproc={process.max_processes}", *inner)
-    environment = {
-        name: value for name, value in process.environment.items() if not LOADER_VARIABLES.fullmatch(name)
-    }
-    inside = [
-        part
-        for name, value in process.environment.items()
-        if name not in environment
-        for part in ("--setenv", name, value)
-    ]
+    given = process.environment.items()
+    environment = {name: value for name, value in given if not LOADER_VARIABLES.fullmatch(name)}
+    inside = [part for name, value in given if name not in environment for part in ("--setenv", name, value)]
     # `env` would take a name with `=` for a variable.
     shell = ("/bin/sh", "-c", 'exec "$0" "$@"') if "=" in process.command[0] else ()
     command = (
@@ -143,9 +137,8 @@ def launcher_of(bwrap: str) -> tuple[tuple[str, ...], tuple[str, ...]] | Sandbox
                 break
     if has_changed:
         # This must not be a reason to go without a sandbox: nobody knows whether one works.
-        raise Permanent(
-            f"a sandbox cannot be made while files in /etc come and go: {error}", hint="try again"
-        )
+        problem = f"a sandbox cannot be made while files in /etc come and go: {error}"
+        raise Permanent(problem, hint="try again")
     return SandboxUnavailable(reason=f"bwrap does not work here: {error}", fix=_fix())
 
 

@@ -218,13 +218,9 @@ def _false_files(phase: PhaseView, summary: Summary, texts: dict[str, str]) -> I
             continue  # a folder
         else:
             reason = f"{summary.plan.summary} says that it was written, and it is in no commit"
-        yield Gap(
-            truth=f"{path} was written by plan {summary.plan.id}",
-            reason=reason,
-            about=path,
-            artifacts=(BadArtifact(path=path, issue=reason),),
-            missing=(path,),
-        )
+        truth = f"{path} was written by plan {summary.plan.id}"
+        bad = (BadArtifact(path=path, issue=reason),)
+        yield Gap(truth=truth, reason=reason, about=path, artifacts=bad, missing=(path,))
 
 
 def _was_deleted(path: str, texts: dict[str, str]) -> bool:
@@ -253,7 +249,8 @@ def _false_requirements(phase: PhaseView, summary: Summary) -> Iterator[Gap]:
 def _false_commits(phase: PhaseView, summaries: Sequence[Summary]) -> Iterator[Gap]:
     if phase.history is None or not phase.history.commits:
         return
-    known = {claim for s in summaries for claim in s.commits if _is_known(claim, phase.history.commits)}
+    claims = {claim for summary in summaries for claim in summary.commits}
+    known = {claim for claim in claims if any(one.startswith(claim) for one in phase.history.commits)}
     verified = phase.ticked or (phase.verdict is not None and phase.verdict.status == "passed")
     for summary in summaries:
         unknown = [claim for claim in summary.commits if claim not in known]
@@ -269,7 +266,3 @@ def _false_commits(phase: PhaseView, summaries: Sequence[Summary]) -> Iterator[G
                 about=f"{summary.plan.id}:commits",
                 evidence="If the history was rewritten on purpose, correct the hashes in the summary.",
             )
-
-
-def _is_known(claim: str, commits: frozenset[str]) -> bool:
-    return claim in commits or any(commit.startswith(claim) for commit in commits)

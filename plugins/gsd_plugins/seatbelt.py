@@ -22,13 +22,8 @@ NAME = "seatbelt"
 
 READABLE = (
     *("/usr", "/bin", "/sbin", "/opt", "/Library", "/System", "/Applications", "/nix", "/private/etc"),
-    *(
-        "/private/var/db/timezone",
-        "/private/var/db/dyld",
-        "/private/var/select",
-        "/private/var/run/resolv.conf",
-    ),
-    "/dev",
+    *("/private/var/db/timezone", "/private/var/db/dyld", "/private/var/select"),
+    *("/private/var/run/resolv.conf", "/dev"),
 )
 """The operating system, and what is installed on it."""
 
@@ -80,11 +75,8 @@ def confined(process: ConfinedProcess, sandbox_exec: str) -> SandboxedCommand | 
     # /tmp is shared by all, so the process gets a private folder in its home.
     environment = {**process.environment, "TMPDIR": str(temporary)}
     make = 'mkdir -p -m 700 "$TMPDIR" && exec "$0" "$@"'
-    return SandboxedCommand(
-        command=(sandbox_exec, "-p", profile(process.places), "/bin/sh", "-c", make, *process.command),
-        environment=environment,
-        sandbox=NAME,
-    )
+    command = (sandbox_exec, "-p", profile(process.places), "/bin/sh", "-c", make, *process.command)
+    return SandboxedCommand(command=command, environment=environment, sandbox=NAME)
 
 
 def profile(places: Sequence[Place]) -> str:

@@ -175,17 +175,18 @@ def _read(path: Path, phase: PhaseView) -> GapReport:
         closed_tests |= {test.number for test in tests}
     name = path.name.removesuffix(".md")
     # What failed is to be tested again, once plans have been executed to close it.
-    again = _closed_since(phase, as_texts(front.get("source")))
-    retested = {test.number for test in tests if again and test.result.startswith(FAILED)}
+    summaries = [Path(plan.summary).name for plan in phase.plans if plan.gap_closure and plan.summary]
+    tested = re.split(r"[,\s]+", " ".join(as_texts(front.get("source"))))
+    known = {Path(name).name for name in tested if name}
+    again = bool(known) and any(name not in known for name in summaries)
+    failures = [test for test in tests if test.result.startswith(FAILED)]
+    retested = {test.number for test in failures if again}
     failed = [gap for gap in failed if as_text(gap.get("test", "")) not in retested]
+    unlisted = [test for test in failures if test.number not in {*closed_tests, *retested}]
     return GapReport(
         gaps=(
             *_with_unique_names([_listed_gap(gap, tests, name) for gap in failed]),
-            *(
-                _failed_test(test, name)
-                for test in tests
-                if test.number not in {*closed_tests, *retested} and test.result.startswith(FAILED)
-            ),
+            *(_failed_test(test, name) for test in unlisted),
         ),
         human=tuple(
             HumanCheck(
@@ -203,13 +204,6 @@ def _read(path: Path, phase: PhaseView) -> GapReport:
             if test.result.startswith(PASSED)
         ),
     )
-
-
-def _closed_since(phase: PhaseView, tested: Sequence[str]) -> bool:
-    """Whether a plan that closes gaps was executed after the tests, whose summaries are *tested*."""
-    summaries = [Path(plan.summary).name for plan in phase.plans if plan.gap_closure and plan.summary]
-    known = {Path(name).name for text in tested for name in re.split(r"[,\s]+", text) if name}
-    return bool(known) and any(name not in known for name in summaries)
 
 
 def _sections(body: str) -> dict[str, str]:

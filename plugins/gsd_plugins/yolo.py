@@ -10,17 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from gsd_core import (
-    Answer,
-    ConfigValue,
-    Inquiry,
-    Option,
-    ProjectInfo,
-    Question,
-    implements,
-    setting,
-    settings_of,
-)
+from gsd_core import Answer, ConfigValue, Inquiry, ProjectInfo, implements, setting, settings_of
 from gsd_core.hookspecs import gsd_answer, gsd_settings, gsd_write_config
 from gsd_core.planning.config_keys import GATES as GATES
 
@@ -56,17 +46,12 @@ async def answer_as_recommended(inquiry: Inquiry) -> Sequence[Answer] | None:
     """Answer with the recommended option, else the first; leave what only a person may decide."""
     if not settings_of(YoloSettings).yes or inquiry.kind == "escalation":
         return None
-    return [
-        Answer(question=question.id, chosen=(option.label,), by="--yes", how="policy")
-        for question in inquiry.questions
-        if (option := _choice(inquiry, question))
-    ] or None
-
-
-def _choice(inquiry: Inquiry, question: Question) -> Option | None:
-    if question.human_only:
-        return None
-    recommended = [option for option in question.options if option.recommended]
-    # The first option of a permission may be "Allow": without a recommendation, nothing is permitted.
-    candidates = recommended if inquiry.kind == "permission" else [*recommended, *question.options]
-    return next(iter(candidates), None)
+    answers: list[Answer] = []
+    for question in inquiry.questions:
+        recommended = [option for option in question.options if option.recommended]
+        # The first option of a permission may be "Allow": without a recommendation, nothing is permitted.
+        candidates = recommended if inquiry.kind == "permission" else [*recommended, *question.options]
+        if candidates and not question.human_only:
+            chosen = (candidates[0].label,)
+            answers.append(Answer(question=question.id, chosen=chosen, by="--yes", how="policy"))
+    return answers or None

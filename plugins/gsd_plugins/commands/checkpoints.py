@@ -9,7 +9,7 @@ command ends there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from itertools import islice
 from typing import Literal
 
 import attrs
@@ -52,7 +52,11 @@ class Checkpoint:
             case "verify":
                 question = Question(text=text, header="Please check", options=(APPROVED,), inspection=True)
             case "decision":
-                question = Question(text=text, header="Please decide", options=tuple(_options(self.text)))
+                # Lines such as `1. supabase - Built-in with our DB`.
+                listed = self.text.partition("Options:")[2] or self.text
+                found = islice(_OPTION.finditer(listed), MAX_OPTIONS)
+                options = [Option(label=one[1].strip(), description=one[2].strip()[:200]) for one in found]
+                question = Question(text=text, header="Please decide", options=tuple(options))
             case "action":
                 question = Question(text=text, header="Please do", options=(DONE,), human_only=True)
         reason = f"{command} has reached a checkpoint"
@@ -76,12 +80,3 @@ def find_checkpoint(text: str) -> Checkpoint | None:
     lines = [line for line in said.splitlines() if line.strip(" ═─╔╗╚╝║━")]
     shown = "\n".join(lines).strip()[:MAX_TEXT]
     return Checkpoint(kind=kind, text=shown or (banner["box"] or banner["heading"] or "Checkpoint").strip())
-
-
-def _options(text: str) -> Iterator[Option]:
-    """Yield the options of a decision: lines such as ``1. supabase - Built-in with our DB``."""
-    listed = text.partition("Options:")[2] or text
-    for number, match in enumerate(_OPTION.finditer(listed)):
-        if number == MAX_OPTIONS:
-            return
-        yield Option(label=match[1].strip(), description=match[2].strip()[:200])

@@ -61,9 +61,8 @@ async def run_session(
     asked: list[str] = []
     while checkpoint := find_checkpoint(result.text):
         if len(asked) == MAX_CHECKPOINTS:
-            raise Permanent(
-                f"{name} has reached {MAX_CHECKPOINTS} checkpoints", hint="run it yourself in Claude Code"
-            )
+            hint = "run it yourself in Claude Code"
+            raise Permanent(f"{name} has reached {MAX_CHECKPOINTS} checkpoints", hint=hint)
         [answer] = await host.ask(checkpoint.inquiry(step.id, name, asked.count(checkpoint.text)))
         asked.append(checkpoint.text)
         # The answer belongs to this conversation: in another one, nobody would know what it answers.

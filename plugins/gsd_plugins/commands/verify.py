@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import attrs
 
 from gsd_core import (
@@ -20,11 +18,10 @@ from gsd_core import (
     StepHost,
     StepRequest,
     StepResult,
-    Verdict,
     Verified,
 )
 from gsd_core.planning.model import Planning
-from gsd_core.planning.must_haves import MustHave, required_of
+from gsd_core.planning.must_haves import required_of
 from gsd_plugins.native import undecided
 from gsd_plugins.uat import find_uat_gaps, question_of, with_answer
 
@@ -41,7 +38,12 @@ async def execute_verify(step: StepRequest, host: StepHost) -> StepResult:
         raise Permanent(f"{step.id} has no phase")
     verdict = phase.verdict
     if verdict is not None and verdict.status != "unknown" and not verdict.stale:
-        found = _from_verification(verdict)
+        gaps = verdict.gaps
+        if verdict.status == "gaps_found" and not gaps:
+            text = f"{verdict.path} says gaps_found, but lists no gap"
+            gaps = (Gap(truth="The verification lists its gaps", reason=text, status="unverified"),)
+        human = tuple(check for check in verdict.human if check.result.lower() not in PASSED)
+        found = GapReport(gaps=gaps, human=human)
         source = f"{verdict.path}, written by the user's own commands, says {verdict.status}"
     else:
         found = await _from_acceptance_tests(step, host, phase)
@@ -56,20 +58,13 @@ async def execute_verify(step: StepRequest, host: StepHost) -> StepResult:
     )
     executed = [plan for plan in phase.plans if plan.summary]
     required = required_of(phase, executed, step.planning.requirements)
-    report = attrs.evolve(report, evidence=(*report.evidence, *_evidence(report, required, source)))
-    report = await _ask_human(step, host, report)
-    return StepResult(
-        subject=f"docs({phase.number}): verify phase", outcome=Verified(report=report), files=()
-    )
-
-
-def _from_verification(verdict: Verdict) -> GapReport:
-    gaps = verdict.gaps
-    if verdict.status == "gaps_found" and not gaps:
-        text = f"{verdict.path} says gaps_found, but lists no gap"
-        gaps = (Gap(truth="The verification lists its gaps", reason=text, status="unverified"),)
-    human = tuple(check for check in verdict.human if check.result.lower() not in PASSED)
-    return GapReport(gaps=gaps, human=human)
+    # A must-have holds that no gap, check or evidence is about; GSD's own verifier names a truth by its text.
+    said = {_plain(gap.truth) for gap in report.gaps}
+    holding = [one for one in undecided(required, report) if _plain(one.text) not in said]
+    names = [name for one in holding for name in one.ids]
+    evidence = [Evidence(about=name, holds=True, proof=source, by=BY) for name in names]
+    report = await _ask_human(step, host, attrs.evolve(report, evidence=(*report.evidence, *evidence)))
+    return StepResult(subject=f"docs({phase.number}): verify phase", outcome=Verified(report=report))
 
 
 async def _from_acceptance_tests(step: StepRequest, host: StepHost, phase: PhaseView) -> GapReport:
@@ -86,15 +81,6 @@ async def _from_acceptance_tests(step: StepRequest, host: StepHost, phase: Phase
     planning = await run_command(step, host, command)
     report = await find_uat_gaps(planning.phase(phase.number) or phase)
     return report if isinstance(report, GapReport) else GapReport(gaps=tuple(report or ()))
-
-
-def _evidence(report: GapReport, required: Sequence[MustHave], source: str) -> Iterator[Evidence]:
-    """Yield that each must-have holds that no gap, check or evidence is about."""
-    # GSD's own verifier names a truth by its text.
-    said = {_plain(gap.truth) for gap in report.gaps}
-    for one in undecided(required, report):
-        if _plain(one.text) not in said:
-            yield from (Evidence(about=name, holds=True, proof=source, by=BY) for name in one.ids)
 
 
 def _plain(text: str) -> str:

@@ -61,14 +61,18 @@ class Calls:
                 started = await self.harness.start(arguments, project)
                 found = {"session": _row(started), "change": self.harness.changes.number}
             case "gsd_list_sessions":
-                found = self._list(ended=given.get("ended", False))
+                ended = given.get("ended", False)
+                listed = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
+                rows = [_row(one) for one in listed[:MAX_SESSIONS]]
+                number = self.harness.changes.number
+                found = {"sessions": rows, "omitted": len(listed) - len(rows), "change": number}
             case "gsd_end_session":
                 found = await self._end(given["session"])
             case "gsd_pause_session":
                 await self._refuse(given["session"], "pause a session")
-                asked = await self.harness.pause(given["session"], by=self._by)
+                is_asked = await self.harness.pause(given["session"], by=self._by)
                 row = _row(self.harness.session(given["session"]))
-                found = {"session": row, "asked": asked, "change": self.harness.changes.number}
+                found = {"session": row, "asked": is_asked, "change": self.harness.changes.number}
             case "gsd_remove_session":
                 session = self.harness.session(given["session"]).id
                 await self._refuse(session, "remove a session")
@@ -80,7 +84,12 @@ class Calls:
             case "gsd_get_state":
                 found = await self._state(given["session"])
             case "gsd_get_checkpoint":
-                found = await self._questions(given["session"])
+                number = self.harness.changes.number
+                status = await self.harness.status(given["session"])
+                kept = "id kind step header text reason options multiple free_text human_only answer_given"
+                asked = status["questions"]
+                rows = [{**_part(one, kept), "is_manual_check": _is_check(one)} for one in asked]
+                found = {"questions": rows, "change": number}
             case "gsd_respond_checkpoint":
                 found = await self._answer(given["session"], given.get("question"), given["answer"])
             case "gsd_mark_verified":
@@ -101,14 +110,6 @@ class Calls:
         return result
 
     # Sessions
-
-    def _list(self, *, ended: bool) -> Result:
-        found = [one for one in reversed(self.harness.sessions()) if ended or not one.has_ended]
-        return {
-            "sessions": [_row(one) for one in found[:MAX_SESSIONS]],
-            "omitted": len(found[MAX_SESSIONS:]),
-            "change": self.harness.changes.number,
-        }
 
     async def _end(self, session: str) -> Result:
         await self._refuse(session, "stop a session")
@@ -141,10 +142,8 @@ class Calls:
         await self._refuse(session, "type into a session")
         # Before its run begins, its terminal asks for trust in the project: that is for a person.
         if not self.harness.session(session).run:
-            raise UserError(
-                f"the run of session {session} has not begun; until then, only a person may type there",
-                hint=f"in a terminal: gsd attach {session}",
-            )
+            problem = f"the run of session {session} has not begun; until then, only a person may type there"
+            raise UserError(problem, hint=f"in a terminal: gsd attach {session}")
         try:
             data = (given.get("text", "") + KEYS.get(given.get("key", ""), "")).encode()
         except UnicodeEncodeError as error:
@@ -173,13 +172,6 @@ class Calls:
             "change": number,
         }
 
-    async def _questions(self, session: str) -> Result:
-        number = self.harness.changes.number
-        status = await self.harness.status(session)
-        kept = "id kind step header text reason options multiple free_text human_only answer_given"
-        shown = [{**_part(one, kept), "is_manual_check": _is_check(one)} for one in status["questions"]]
-        return {"questions": shown, "change": number}
-
     async def _answer(self, session: str, question: str | None, words: str) -> Result:
         chosen = question or (await self._only_question(session, _is_open, "question"))["id"]
         answer = await self.harness.answer(session, chosen, words, by=self._by)
@@ -199,10 +191,8 @@ class Calls:
             status = await self.harness.status(session)
             asked = next((one for one in status["questions"] if one["id"] == wanted), None)
             if asked and not _is_check(asked):
-                raise UserError(
-                    f"{wanted} is not a manual check ({asked['header'] or asked['kind']})",
-                    hint="answer it with gsd_respond_checkpoint",
-                )
+                what = f"{wanted} is not a manual check ({asked['header'] or asked['kind']})"
+                raise UserError(what, hint="answer it with gsd_respond_checkpoint")
         else:
             asked = await self._only_question(session, _is_check, "manual check")
         if asked is None:
@@ -213,10 +203,8 @@ class Calls:
         others = [one for one in options if one is not works]
         if options and (not works or (len(others) > 1 and not given["passed"] and not note)):
             labels = ", ".join(str(one["label"]) for one in options)
-            raise UserError(
-                f"{asked['id']} has no option that means this verdict alone: {labels}",
-                hint="ask your user which one, and answer with gsd_respond_checkpoint",
-            )
+            hint = "ask your user which one, and answer with gsd_respond_checkpoint"
+            raise UserError(f"{asked['id']} has no option that means this verdict alone: {labels}", hint=hint)
         if given["passed"]:
             if note:
                 raise UserError("note says what is wrong, but passed is true", hint="leave one of them out")

@@ -98,6 +98,4 @@ def install(only_print: bool, scope: str) -> None:
 def server_command() -> list[str]:
     """Return the command that serves, with absolute paths: clients start it in any folder."""
     script = Path(sys.executable).with_name("gsd")
-    if os.access(script, os.X_OK):
-        return [str(script), "mcp"]
-    return [*own_command(), "mcp"]
+    return [str(script), "mcp"] if os.access(script, os.X_OK) else [*own_command(), "mcp"]

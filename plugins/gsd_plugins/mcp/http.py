@@ -41,9 +41,15 @@ class HttpApp:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or follow the lifespan of the server."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
+        while scope["type"] == "lifespan":
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self.start()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.aclose()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
         if scope["type"] != "http":
             return
         manager = await self.start()
@@ -77,17 +83,6 @@ class HttpApp:
         manager = self._manager
         await self._ready.wait()
         return manager
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await self.start()
-                await send({"type": "lifespan.startup.complete"})
-            elif message["type"] == "lifespan.shutdown":
-                await self.aclose()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
 
 
 async def _run(manager: StreamableHTTPSessionManager, is_ready: asyncio.Event) -> None:

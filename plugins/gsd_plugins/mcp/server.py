@@ -76,31 +76,29 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
 
     async def list_resources(_: Context, __: Page) -> types.ListResourcesResult:
         newest = [*reversed(harness.sessions())][:MAX_SESSIONS]
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(
-                    name=f"{session.id} {file}",
-                    uri=f"{SCHEME}{session.id}/{name}",
-                    description=safe_text(f"{file} of {session.project}", multiline=False)[:300],
-                    mime_type="text/markdown",
-                )
-                for session in newest
-                for name, file in DOCUMENTS.items()
-            ]
-        )
+        found = [
+            types.Resource(
+                name=f"{session.id} {file}",
+                uri=f"{SCHEME}{session.id}/{name}",
+                description=safe_text(f"{file} of {session.project}", multiline=False)[:300],
+                mime_type="text/markdown",
+            )
+            for session in newest
+            for name, file in DOCUMENTS.items()
+        ]
+        return types.ListResourcesResult(resources=found)
 
     async def list_templates(_: Context, __: Page) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(
-                    name=file,
-                    uri_template=f"{SCHEME}{{session}}/{name}",
-                    description=f"{file} of a session's project",
-                    mime_type="text/markdown",
-                )
-                for name, file in DOCUMENTS.items()
-            ]
-        )
+        found = [
+            types.ResourceTemplate(
+                name=file,
+                uri_template=f"{SCHEME}{{session}}/{name}",
+                description=f"{file} of a session's project",
+                mime_type="text/markdown",
+            )
+            for name, file in DOCUMENTS.items()
+        ]
+        return types.ListResourceTemplatesResult(resource_templates=found)
 
     async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
@@ -124,20 +122,14 @@ def make_server(harness: Source, closing: asyncio.Event | None = None) -> Server
         return types.EmptyResult()
 
     async def list_prompts(_: Context, __: Page) -> types.ListPromptsResult:
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(
-                    name=prompt.name,
-                    title=prompt.title,
-                    description=prompt.about,
-                    arguments=[
-                        types.PromptArgument(name=name, description=about, required=True)
-                        for name, about in prompt.takes.items()
-                    ],
-                )
-                for prompt in PROMPTS
+        found: list[types.Prompt] = []
+        for one in PROMPTS:
+            takes = [
+                types.PromptArgument(name=name, description=about, required=True)
+                for name, about in one.takes.items()
             ]
-        )
+            found.append(types.Prompt(name=one.name, title=one.title, description=one.about, arguments=takes))
+        return types.ListPromptsResult(prompts=found)
 
     async def get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         prompt = next((one for one in PROMPTS if one.name == params.name), None)

@@ -41,12 +41,15 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     """Check the must-haves and the files of every executed plan."""
     plans = [plan for plan in phase.plans if plan.summary]
     history = phase.history or History()
+    # What the plans say they do: their must-haves, and the names, actions and ends of their tasks.
+    said = [str(plan.must_haves) for plan in plans]
+    said += [text for plan in plans for task in plan.tasks for text in (task.name, task.action, task.done)]
     sources = Sources(
         tree=Tree.of(phase.project),
         files=history.files,
         before=history.before,
         removed=history.removed,
-        promises="\n".join(filter(None, map(_promises, plans))),
+        promises="\n".join(said),
     )
     # Two plans may name the same file or link; each gets one verdict.
     files: dict[str, list[Artifact]] = {}
@@ -58,10 +61,8 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
             files.setdefault(path, [])
 
     def check_files() -> list[Gap | Evidence | Observation | None]:
-        judged = (check_file(sources, path, same_path) for path, same_path in files.items())
-        seen = (
-            one for path, same_path in files.items() for one in unused_parameters(sources, path, same_path)
-        )
+        judged = (check_file(sources, path, same) for path, same in files.items())
+        seen = (one for path, same in files.items() for one in unused_parameters(sources, path, same))
         return [*judged, *seen, *find_unused(sources, phase.changed)]
 
     found = await asyncio.to_thread(check_files)
@@ -78,12 +79,6 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
 async def faults_in_code(source: SourceFile) -> Sequence[Mutant]:
     """Return faults of a file in Python, JavaScript, TypeScript or Go."""
     return await asyncio.to_thread(lambda: [*mutants_of(source)])
-
-
-def _promises(plan: Plan) -> str:
-    """Return what a plan says it does: its must-haves, and the names, actions and ends of its tasks."""
-    tasks = (text for task in plan.tasks for text in (task.name, task.action, task.done))
-    return "\n".join([str(plan.must_haves), *tasks])
 
 
 def listed_files(plan: Plan) -> Iterator[str]:

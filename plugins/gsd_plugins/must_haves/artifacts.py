@@ -22,6 +22,11 @@ MAX_REASONS = 4
 
 _PATTERN = re.compile(r"\.\*|\w\|\w|\\+\W")
 _CHOICE = re.compile(r"[^\s|]{3,}(?:\|[^\s|]{3,}){1,9}")
+_AROUND_NAME = re.compile(
+    r"^(?:(?:async|export|default|def|class|function|func|fn|pub|const|type|interface|struct|enum|trait) +)+"
+    r"|[(<=].*$|:(?!:).*$| as .*$"
+)
+"""What an export may have beside its name: ``greet()``, ``def greet``, ``greet(name: str)``."""
 _NAME = re.compile(r"[\w$]+(?:(?:\.|::|#|->)[\w$]+)*")
 _PASSES_ON = re.compile(r"(?m)^\s*(?:pub use [^;]*\*|export ['\"])|#\[macro_use\]")
 """How languages without a reader pass on the names of other files: Rust, Dart."""
@@ -71,11 +76,7 @@ def unused_parameters(sources: Sources, path: str, artifacts: Sequence[Artifact]
 
 
 def _problems(
-    sources: Sources,
-    path: str,
-    file: Path,
-    content: FileContent,
-    artifacts: Sequence[Artifact],
+    sources: Sources, path: str, file: Path, content: FileContent, artifacts: Sequence[Artifact]
 ) -> Iterator[str]:
     if content.size == 0:
         if file.name not in MAY_BE_EMPTY:
@@ -93,9 +94,8 @@ def _problems(
             yield from _missing_length(own, content, source, artifact.min_lines)
         if artifact.contains:
             yield from (unseen + problem for problem in _missing_text(content, source, artifact.contains))
-        yield from (
-            unseen + problem for problem in missing_exports(sources, own, content.text, artifact.exports)
-        )
+        missing = missing_exports(sources, own, content.text, artifact.exports)
+        yield from (unseen + problem for problem in missing)
     if generated or not content.complete or IN_DATA_FOLDER.search(own):
         return
     before = sources.before.get(own, "")
@@ -173,7 +173,7 @@ def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[st
     In a language that is not parsed, a name has to occur as a word.
     """
     source = sources.source(path)
-    for name in dict.fromkeys(map(_bare_name, exports)):
+    for name in dict.fromkeys(_AROUND_NAME.sub("", export.strip()).strip() for export in exports):
         if not _NAME.fullmatch(name):
             continue
         if source is None:
@@ -186,11 +186,8 @@ def missing_exports(sources: Sources, path: str, text: str, exports: Sequence[st
             if source.listed is not None and is_public and dotted not in source.listed:
                 yield f"it defines {name!r}, but `__all__` does not list it"
             continue
-        if (
-            source.open
-            or (source.faulty and _occurs(name, source.bare))
-            or path.endswith((".vue", ".svelte"))
-        ):
+        is_component = path.endswith((".vue", ".svelte"))
+        if source.open or is_component or (source.faulty and _occurs(name, source.bare)):
             continue
         if dotted in source.defined:
             how = "it does not export it" if source.language == "javascript" else "it is not public"
@@ -220,17 +217,6 @@ def _passed_on(sources: Sources, path: str, source: Source) -> Iterator[str]:
     for module in source.star:
         for candidate in javascript_candidates(sources, path, module):
             yield from module_files(candidate)
-
-
-def _bare_name(export: str) -> str:
-    """``greet()``, ``def greet`` and ``greet(name: str)`` all mean ``greet``."""
-    return re.sub(
-        r"^(?:(?:async|export|default|def|class|function|func|fn|pub|const|type|interface|struct|enum"
-        r"|trait) +)+"
-        r"|[(<=].*$|:(?!:).*$| as .*$",
-        "",
-        export.strip(),
-    ).strip()
 
 
 def _occurs(name: str, text: str) -> bool:

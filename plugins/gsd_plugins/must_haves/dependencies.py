@@ -56,11 +56,13 @@ def find_unused(sources: Sources, changed: Collection[str]) -> Iterator[Gap]:
         for name in manifest.declared:
             named |= {_normal(name).replace("-", "_"), *_modules(name)}
         if pure.suffix == ".py":
-            imported |= _imported(text)
+            # Of each imported module, the first part of its name.
+            names = ",".join(found[1] or found[2] for found in _IMPORT.finditer(text)).split(",")
+            imported |= {re.split(r"[.\s]", name.strip())[0] for name in names}
         text = _normal(manifest.rest if manifest.declared else text)
         unused = {name: pattern for name, pattern in unused.items() if not pattern.search(text)}
     # What is imported may come from a distribution that is not installed here and has another name.
-    unexplained = imported - named - sys.stdlib_module_names
+    unexplained = imported - named - sys.stdlib_module_names - {""}
     for name in sorted(unused):
         path, modules = added[name], _modules(name)
         is_unknown = path.endswith((".toml", ".txt")) and not modules and unexplained
@@ -108,12 +110,6 @@ def read_manifest(path: str, text: str) -> Manifest:
 def _normal(text: str) -> str:
     """Return *text* with one separator in place of those that names of distributions may have."""
     return re.sub(r"[-_.]+", "-", text.lower())
-
-
-def _imported(code: str) -> set[str]:
-    """Return the first parts of the names of the modules that Python code imports."""
-    names = (found[1] or found[2] for found in _IMPORT.finditer(code))
-    return {re.split(r"[.\s]", one.strip())[0] for listed in names for one in listed.split(",")} - {""}
 
 
 def _modules(name: str) -> frozenset[str]:

@@ -10,15 +10,7 @@ import attrs
 
 from .reader import Reader, Syntax, bound_names, callee
 from .source import Function, Reference, Source, overrides, word_set, words_of
-from .trees import (
-    field,
-    find,
-    first_of,
-    lineage,
-    named,
-    text_of,
-    walk,
-)
+from .trees import field, find, first_of, lineage, named, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -31,11 +23,6 @@ _CLASSES = word_set("class_declaration abstract_class_declaration class")
 _SHOWS_A_REMARK = word_set("soon badge banner label notice placeholder tag teaser todo chip tooltip")
 _STATES = word_set("found forbidden unauthorized offline")
 """Words of components whose name is all that there is to say."""
-
-
-def _shown(node: Node) -> str:
-    """Return ``null`` for JSX that shows nothing, else nothing."""
-    return "null" if _is_empty_markup(node) else ""
 
 
 _LOG = (
@@ -70,7 +57,7 @@ _SYNTAX = Syntax(
     explains=re.compile(rf"{_LOG}|\w*Error$|(?:test|it|describe)\b"),
     returns="return_type",
     nothing=re.compile(r"^(?:Promise<)?(?:void|undefined|never|unknown|any|asserts .*)>?$"),
-    shown=_shown,
+    shown=lambda node: "null" if _is_empty_markup(node) else "",
 )
 _WRAPS = re.compile(
     r"(?:memo|forwardRef|cache|observer|[hH]andler|catchAsync|catchErrors|wrap\w*|with[A-Z]\w*|action|procedure)$"
@@ -233,12 +220,8 @@ def _references(file: Reader) -> Iterator[Reference]:
 
 
 def _functions(file: Reader) -> list[Function]:
-    bases = {
-        text_of(b)
-        for n in file.nodes
-        if n.type == "class_heritage"
-        for b in find(n, "identifier", "type_identifier")
-    }
+    heritages = [n for n in file.nodes if n.type == "class_heritage"]
+    bases = {text_of(base) for n in heritages for base in find(n, "identifier", "type_identifier")}
     defaults = set(_defaults(file.nodes))
     found = [f for n in file.nodes if n.type in _FUNCTIONS and (f := _function(file, n, bases, defaults))]
     working = {_owner(f) for f in found if f.body == "code"}

@@ -175,9 +175,8 @@ def _javascript(sources: Sources, path: str, reference: Reference, target: str, 
 def _same_module(candidate: str, target: str) -> bool:
     stem = re.sub(r"(?:\.d)?\.\w+$", "", target)
     without = re.sub(r"\.(?:[cm]?jsx?|[cm]?tsx?)$", "", candidate)
-    return without == stem or (
-        posixpath.basename(stem) in ("index", "+server") and without == posixpath.dirname(stem)
-    )
+    is_index = posixpath.basename(stem) in ("index", "+server")
+    return without == stem or (is_index and without == posixpath.dirname(stem))
 
 
 def module_files(candidate: str) -> list[str]:
@@ -196,14 +195,11 @@ def _workspace_package(sources: Sources, module: str, target: str) -> bool | Non
         rest = module[len(name) :].strip("/")
         entry = re.sub(r"^(?:\./)?", "", str(manifest.get("main") or manifest.get("module") or ""))
         relative = PurePosixPath(target).relative_to(parent).as_posix()
+        stem = PurePosixPath(relative).stem
         if rest:
-            return _suffix_matches(rest, relative) or PurePosixPath(relative).stem == PurePosixPath(rest).stem
+            return _suffix_matches(rest, relative) or stem == PurePosixPath(rest).stem
         exported = json.dumps(manifest.get("exports", ""))
-        return (
-            relative == entry
-            or relative in exported
-            or PurePosixPath(relative).stem in ("index", "main", "mod")
-        )
+        return relative == entry or relative in exported or stem in ("index", "main", "mod")
     return None
 
 

@@ -27,21 +27,9 @@ CLASSES = frozenset(("class_definition", "class_declaration", "abstract_class_de
 NUMBERS = frozenset(("integer", "float", "number", "int_literal", "float_literal"))
 TEXTS = frozenset(("string_content", "string_fragment", "interpreted_string_literal_content"))
 IMPORTS = ("import_statement", "import_from_statement", "import_declaration", "comment")
-OPERATORS = {
-    "<": "<=",
-    "<=": "<",
-    ">": ">=",
-    ">=": ">",
-    "==": "!=",
-    "!=": "==",
-    "===": "!==",
-    "!==": "===",
-} | {
-    "and": "or",
-    "or": "and",
-    "&&": "||",
-    "||": "&&",
-}
+_PAIRS = (("<", "<="), (">", ">="), ("==", "!="), ("===", "!=="), ("and", "or"), ("&&", "||"))
+OPERATORS = {**dict(_PAIRS), **{second: first for first, second in _PAIRS}}
+"""The operators of conditions, each with the one that takes its place."""
 CONDITIONS = frozenset(("comparison_operator", "boolean_operator", "binary_expression"))
 
 

@@ -69,7 +69,11 @@ def read(text: str, *, typed: bool = False) -> Source | None:
     # Docstrings, and code that was put into quotes.
     prose = [n for n in file.nodes if n.type == "expression_statement" and _is_string(first_of(n))]
     bound = frozenset(_bound_names(file.nodes))
-    listed, is_computed = _listed(file) if "__all__" in text else (None, False)
+    # The names in `__all__` count if it is one literal; else it is computed.
+    uses = [n for n in file.nodes if n.type == "identifier" and text_of(n) == "__all__"]
+    owner = uses[0].parent if len(uses) == 1 else None
+    items = named(field(owner, "right")) if owner and owner.type == "assignment" else []
+    is_literal = bool(items) and all(map(_is_string, items))
     functions = list(_functions(file))
     bases = {text_of(n, "name"): _base_names(n) for n in file.nodes if n.type == "class_definition"}
     return Source(
@@ -80,21 +84,17 @@ def read(text: str, *, typed: bool = False) -> Source | None:
         exports=bound,
         defined=bound,
         overrides=overrides(functions, bases),
-        open=bool(bound & {"*", "__getattr__"}) or is_computed,
-        listed=listed,
+        open=bool(bound & {"*", "__getattr__"}) or (bool(uses) and not is_literal),
+        listed=frozenset(map(file.string, items)) if is_literal else None,
         references=tuple(_references(file)),
         strings=tuple(file.strings()),
         identifiers=file.identifiers(),
-        empty=all(map(_does_nothing, named(file.root))),
+        empty=all(_NOTHING.fullmatch(text_of(statement)) for statement in named(file.root)),
     )
 
 
 def _is_string(node: Node | None) -> bool:
     return node is not None and node.type in ("string", "concatenated_string")
-
-
-def _does_nothing(statement: Node) -> bool:
-    return _NOTHING.fullmatch(text_of(statement)) is not None
 
 
 # Names
@@ -138,16 +138,6 @@ def _scope(node: Node) -> str | None:
         if outer.type == "class_definition":
             scope = f"{text_of(outer, 'name')}.{scope}"
     return scope
-
-
-def _listed(file: Reader) -> tuple[frozenset[str] | None, bool]:
-    """Return the names in ``__all__``, if it is one literal, and whether it is computed instead."""
-    uses = [n for n in file.nodes if n.type == "identifier" and text_of(n) == "__all__"]
-    owner = uses[0].parent if len(uses) == 1 else None
-    items = named(field(owner, "right")) if owner and owner.type == "assignment" else []
-    if not items or not all(map(_is_string, items)):
-        return None, bool(uses)
-    return frozenset(map(file.string, items)), False
 
 
 def _references(file: Reader) -> Iterator[Reference]:
@@ -196,7 +186,8 @@ def _function(file: Reader, node: Node) -> Function | None:
     if owner and "staticmethod" not in decorators:
         names = names[1:]
     short = text_of(node, "name")
-    doc = _documentation(file, node)
+    first = first_of(field(node, "body"))
+    doc = file.string(first_of(first)) if first and first.type == "expression_statement" else ""
     found = file.function(node, f"{owner}.{short}" if owner else short, at, names, doc=doc)
     return attrs.evolve(
         found,
@@ -206,11 +197,6 @@ def _function(file: Reader, node: Node) -> Function | None:
         callback=bool(names) and set(names) == {"_"},
         nested=bool(scopes) and not owner and not decorators,
     )
-
-
-def _documentation(file: Reader, node: Node) -> str:
-    first = first_of(field(node, "body"))
-    return file.string(first_of(first)) if first and first.type == "expression_statement" else ""
 
 
 def _base_names(node: Node) -> set[str]:

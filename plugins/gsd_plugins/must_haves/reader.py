@@ -107,14 +107,7 @@ class Reader:
         remarks: dict[int, list[str]] = {}
         for comment in comments:
             remarks.setdefault(comment.start_point[0], []).append(text_of(comment))
-        return cls(
-            syntax=syntax,
-            text=text,
-            root=root,
-            nodes=nodes,
-            comments=comments,
-            remarks=remarks,
-        )
+        return cls(syntax=syntax, text=text, root=root, nodes=nodes, comments=comments, remarks=remarks)
 
     def code(self, comments: Iterable[Node]) -> str:
         """Return the text without *comments*."""
@@ -162,6 +155,7 @@ class Reader:
         kind, value = self.body(node, names, results)
         block = field(node, "body") or node
         mentioned = set(self._names(block))
+        brace = 1 if text_of(block).startswith("{") else 0
         values = tuple(n for n in names if n not in NEUTRAL and not n.startswith("_"))
         first, last = node.start_point[0], node.end_point[0]
         remarks = [remark for at in range(first, last + 1) for remark in self.remarks.get(at, ())]
@@ -169,7 +163,7 @@ class Reader:
         return Function(
             name=name,
             line=line_of(node),
-            span=_span(block),
+            span=(block.start_byte + brace, block.end_byte - brace),
             body=kind,
             value=value,
             parameters=values,
@@ -264,9 +258,8 @@ class Reader:
         self, values: Sequence[Node], text: str, names: Sequence[str], constants: Mapping[str, str]
     ) -> tuple[BodyKind, str]:
         """Classify a body that only returns *values*; *constants* are variables and their values."""
-        if self.syntax.rejects.search(text) and (
-            UNFINISHED.search(_message(text)) or UNFINISHED_STATUS.search(text)
-        ):
+        is_unfinished = UNFINISHED.search(_message(text)) or UNFINISHED_STATUS.search(text)
+        if is_unfinished and self.syntax.rejects.search(text):
             return "unfinished", text
         if len(values) == 1:
             [value] = values
@@ -289,13 +282,8 @@ class Reader:
         for statement in statements_of(block):
             inner = statements_of(field(statement, "body")) if statement.type in self.syntax.wrappers else []
             over = field(statement, "right")
-            is_simple = over is None or over.type == "identifier"
-            if (
-                inner
-                and is_simple
-                and field(statement, "finalizer") is None
-                and all(map(self._is_idle, inner))
-            ):
+            is_simple = (over is None or over.type == "identifier") and not field(statement, "finalizer")
+            if inner and is_simple and all(map(self._is_idle, inner)):
                 yield from inner
             else:
                 yield statement
@@ -305,9 +293,8 @@ class Reader:
         if statement.type == "return_statement":
             return all(map(self.is_constant, _values(statement)))
         prints = self.syntax.prints.fullmatch(callee(call_of(statement)))
-        return (
-            bool(prints) or self._is_answer(statement) or bool(self.syntax.idle.fullmatch(text_of(statement)))
-        )
+        does_nothing = self.syntax.idle.fullmatch(text_of(statement))
+        return bool(prints) or self._is_answer(statement) or bool(does_nothing)
 
     def _is_answer(self, statement: Node) -> bool:
         """Whether a statement only answers with literals: ``c.JSON(http.StatusOK, gin.H{"ok": true})``."""
@@ -344,9 +331,7 @@ class Reader:
         if node is None:
             return False
         if node.type in self.syntax.literals:
-            return not any(
-                child.type in ("interpolation", "template_substitution") for child in node.children
-            )
+            return not {child.type for child in node.children} & {"interpolation", "template_substitution"}
         if node.type in self.syntax.calls:
             makes = self.syntax.makes.fullmatch(callee(node)) is not None
             return makes and all(map(self.is_constant, arguments_of(node)))
@@ -448,10 +433,3 @@ def _values(statement: Node) -> list[Node]:
 
 def _returned_text(statement: Node) -> str:
     return text_of(statement).removeprefix("return").strip(" ;")
-
-
-def _span(block: Node) -> tuple[int, int]:
-    """Return where a body is, in bytes, without its braces."""
-    if text_of(block).startswith("{"):
-        return block.start_byte + 1, block.end_byte - 1
-    return block.start_byte, block.end_byte

@@ -83,12 +83,8 @@ def judge(function: Function) -> str:
     if todo and (FOR_NOW.search(function.comment) or not designed):
         return f"{name} has only a remark in place of its code: {todo[0]!r}"
     quiet = {"null", "noop", "nothing"} if function.component else _QUIET
-    if (
-        function.nested
-        or designed
-        or quiet & {*words, *map("".join, pairwise(words))}
-        or _LIFECYCLE.fullmatch(short)
-    ):
+    is_quiet = quiet & {*words, *map("".join, pairwise(words))} or _LIFECYCLE.fullmatch(short)
+    if function.nested or designed or is_quiet:
         return ""
     match function.body:
         case "empty":
@@ -99,11 +95,8 @@ def judge(function: Function) -> str:
             if CLAIMS.search(function.value) and not set(words) & (_PRINTERS | _OUTCOMES):
                 return f"{name} only prints that it is done: {function.value[:60]}"
             uses = function.parameters and not function.unused and not set(own) & _EFFECTS
-            if set(words) & _PRINTERS or uses:
-                return ""
-            if function.parameters or set(own[:1]) & _EFFECTS:
-                return f"{name} only prints"
-            return ""
+            acts = function.parameters or set(own[:1]) & _EFFECTS
+            return f"{name} only prints" if acts and not uses and not set(words) & _PRINTERS else ""
         case _:
             return ""
 
@@ -114,11 +107,10 @@ def _judge_code(function: Function) -> str:
     Most remarks are about improvements. Work is missing if the remark names an effect ("TODO: send the
     mail"), or if it says that the result is invented.
     """
-    if function.nested or function.length > MAX_LINES_OF_UNFINISHED:
+    remark = MISSING_EFFECT.search(function.comment) or INVENTED.search(function.comment)
+    if remark is None or function.nested or function.length > MAX_LINES_OF_UNFINISHED:
         return ""
-    if remark := MISSING_EFFECT.search(function.comment) or INVENTED.search(function.comment):
-        return f"{function.name}() has a remark in place of its work: {' '.join(remark[0].split())[:60]!r}"
-    return ""
+    return f"{function.name}() has a remark in place of its work: {' '.join(remark[0].split())[:60]!r}"
 
 
 def _judge_empty(function: Function, name: str, own: list[str]) -> str:
@@ -136,11 +128,8 @@ def _judge_empty(function: Function, name: str, own: list[str]) -> str:
 
 def _judge_constant(function: Function, name: str, own: list[str]) -> str:
     if function.component:
-        return (
-            f"{name} renders nothing"
-            if not function.callback and _NULL_LIKE.fullmatch(function.value)
-            else ""
-        )
+        is_null = _NULL_LIKE.fullmatch(function.value) and not function.callback
+        return f"{name} renders nothing" if is_null else ""
     if UNFINISHED.search(function.value.strip("\"'`({[ ")) and not set(own) & _LABELS:
         return f"{name} only says that it is not implemented: {function.value[:60]}"
     if own[:1] and own[0] in _PREDICATES and ALL_ALIKE.search(function.doc):
@@ -226,9 +215,7 @@ def _find_unwritten_prose(text: str) -> str:
     lines = [line.strip() for line in re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL).splitlines()]
     content = [line for line in lines if line and not re.match(r"#|[=~^-]{3,}$", line)]
     filler = [line for line in content if _FILLER.fullmatch(line) or "lorem ipsum" in line.lower()]
-    if filler and len(filler) == len(content):
-        return f"it is a stub: {filler[0][:80]!r}"
-    return ""
+    return f"it is a stub: {filler[0][:80]!r}" if filler and len(filler) == len(content) else ""
 
 
 def _find_unwritten_page(text: str) -> str:

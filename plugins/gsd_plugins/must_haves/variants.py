@@ -47,29 +47,22 @@ def without_variants(sources: Sources, path: str, source: Source) -> Source:
 
 def _without_overridden(sources: Sources, path: str, source: Source) -> Source:
     """Return *source* without the methods that a subclass in another file of the folder implements."""
-    suspects = {
-        f.name for f in source.functions if f.method and f.body in ("unfinished", "empty", "constant")
-    }
+    kinds = ("unfinished", "empty", "constant")
+    suspects = {f.name for f in source.functions if f.method and f.body in kinds}
     if not suspects or source.language not in ("python", "javascript"):
         return source
     classes = {name.rpartition(".")[0] for name in suspects}
     derived = re.compile(rf"(?:\(|extends\s+|,\s*)(?:\w+\.)?(?:{'|'.join(map(re.escape, classes))})\b")
+    # The other files of the package that contains the file's folder.
+    package, suffix = posixpath.dirname(posixpath.dirname(path)), PurePosixPath(path).suffix
     overridden = {
         name
-        for file in _related(sources, path)
-        if derived.search(sources.text(file) or "") and (other := sources.source(file))
+        for file in islice(project_files(sources.tree, suffix, package), MAX_FILES)
+        if file != path and derived.search(sources.text(file) or "") and (other := sources.source(file))
         for name in other.overrides
     }
     kept = [f for f in source.functions if not (f.name in suspects and f.name in overridden)]
     return attrs.evolve(source, functions=tuple(kept))
-
-
-def _related(sources: Sources, path: str) -> Iterator[str]:
-    """Yield the other files of the package that contains a file's folder."""
-    package, suffix = posixpath.dirname(posixpath.dirname(path)), PurePosixPath(path).suffix
-    for file in islice(project_files(sources.tree, suffix, package), MAX_FILES):
-        if file != path:
-            yield file
 
 
 def _variant_files(sources: Sources, path: str) -> Iterator[str]:

@@ -105,9 +105,8 @@ def _index_of(tests: Sequence[UatTest], check: HumanCheck, path: str) -> int | N
 
 
 def _tested(test: UatTest, answer: Answer) -> UatTest:
-    fields = {
-        k: v for k, v in test.fields.items() if k not in ("reported", "severity", "reason", "blocked_by")
-    }
+    outdated = ("reported", "severity", "reason", "blocked_by")
+    fields = {name: text for name, text in test.fields.items() if name not in outdated}
     if answer.chosen != (WORKS.label,):
         # The label of the option is ours; the severity is in the person's own words.
         fields |= {"result": "issue", "reported": answer.words, "severity": severity_of(answer.text)}

@@ -171,9 +171,10 @@ class Sources:
             if check.result.command.strip() == command:
                 passed += [case.name for case in check.result.cases if case.outcome == "passed"]
         names = list(dict.fromkeys(passed))
-        if any(_is(citation, name) for name in names) or (
-            not citation.case and len({*map(_top, names)}) <= FEW_CASES
-        ):
+        # Without their parameters, or the subtests of Go.
+        tops = {re.sub(r"(\.(?:Test|Fuzz|Example)\w*)/.*$", r"\1", name).partition("[")[0] for name in names}
+        is_named = any(_is(citation, name) for name in names)
+        if is_named or (not citation.case and len(tops) <= FEW_CASES):
             return ""
         what = f"no test case {citation.case!r} passed" if citation.case else "it runs test cases"
         return f"`{command}`: {what}: cite the `case` that shows it, one of {some_of(names, MAX_NAMES)}"
@@ -198,11 +199,6 @@ def _is_documentation(code: str, first: int, last: int) -> bool:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node)
     )
-
-
-def _top(name: str) -> str:
-    """Return the name of a test case without its parameters, or the subtest of Go."""
-    return re.sub(r"(\.(?:Test|Fuzz|Example)\w*)/.*$", r"\1", name).partition("[")[0]
 
 
 def _is(citation: Citation, name: str) -> bool:

@@ -82,10 +82,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
     # The roadmap that is worked on may be in that folder already.
     archived = _text(step, f"{ARCHIVE}/{step.planning.milestone}-ROADMAP.md")
     if archived not in ("", step.planning.documents["ROADMAP.md"]):
-        raise Permanent(
-            f"{step.planning.milestone} is archived already, in {ARCHIVE}",
-            hint="give the milestone in ROADMAP.md and STATE.md the next version",
-        )
+        hint = "give the milestone in ROADMAP.md and STATE.md the next version"
+        raise Permanent(f"{step.planning.milestone} is archived already, in {ARCHIVE}", hint=hint)
     found = audit(planning, step.project)
     left = items_of(found, step)
     decided = await confirm(step, host, found, left)
@@ -152,17 +150,13 @@ def require_complete(step: StepRequest) -> None:
         open_phases.sort(key=phase_order)
         one = len(open_phases) == 1
         which = f"phase {open_phases[0]} is" if one else f"phases {', '.join(open_phases)} are"
-        raise Permanent(
-            f"{planning.milestone} cannot be closed: {which} not complete",
-            hint=f"complete {'it' if one else 'them'} with: gsd run",
-        )
+        hint = f"complete {'it' if one else 'them'} with: gsd run"
+        raise Permanent(f"{planning.milestone} cannot be closed: {which} not complete", hint=hint)
 
 
 def gaps_in_words(found: Audit) -> tuple[str, ...]:
     """Return the requirements that are not satisfied, and the phases without a verification."""
-    gaps = [
-        f"{one.requirement.id}: {one.requirement.text} ({one.status}: {one.evidence})" for one in found.gaps
-    ]
+    gaps = [f"{a.requirement.id}: {a.requirement.text} ({a.status}: {a.evidence})" for a in found.gaps]
     return (*gaps, *(f"Phase {number} was not verified" for number in found.unverified))
 
 
@@ -185,9 +179,8 @@ def _files(step: StepRequest, about: Shipped, found: Audit, left: Sequence[str])
         yield FileWrite(path=".planning/PROJECT.md", text=evolve_project(text, about, met, open_))
     if text := documents.get("STATE.md"):
         yield FileWrite(path=".planning/STATE.md", text=close_milestone(text, about.version, about.date))
-    yield FileWrite(
-        path=".planning/ROADMAP.md", text=collapse_roadmap(_text(step, ".planning/ROADMAP.md"), about)
-    )
+    roadmap = collapse_roadmap(_text(step, ".planning/ROADMAP.md"), about)
+    yield FileWrite(path=".planning/ROADMAP.md", text=roadmap)
 
 
 def _text(step: StepRequest, path: str) -> str:

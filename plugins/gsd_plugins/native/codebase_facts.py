@@ -99,9 +99,7 @@ class Facts:
         lines += [f"- package manager: {name}" for name in self.managers]
         lines += [f"- test command: {command} (from {source})" for command, source in self.tests]
         lines += [f"- entry point: {entry}" for entry in self.entries]
-        modules = [
-            f"- {name}: {count} source files, such as {', '.join(some)}" for name, count, some in self.modules
-        ]
+        modules = [f"- {name}: {n} source files, such as {', '.join(some)}" for name, n, some in self.modules]
         return "\n".join([*lines, "", "Modules", *modules])
 
 
@@ -177,9 +175,8 @@ def _entries(root: Path, paths: Sequence[str], sources: Sequence[str]) -> tuple[
         project: Mapping[str, Any] = {}
         with suppress(tomllib.TOMLDecodeError):
             project = _table(tomllib.loads(_text(root, "pyproject.toml")), "project")
-        found += [
-            f"{name} = {target} (pyproject.toml)" for name, target in _table(project, "scripts").items()
-        ]
+        scripts = _table(project, "scripts").items()
+        found += [f"{name} = {target} (pyproject.toml)" for name, target in scripts]
     found += [
         path
         for path in sources

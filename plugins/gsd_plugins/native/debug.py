@@ -166,10 +166,8 @@ def _undiagnosed(phase: PhaseView) -> tuple[Gap, ...]:
     gaps = [gap for gap in _gaps(phase) if _is_about_behavior(gap)]
     if not gaps or phase.verdict is None:
         return ()
-    known = read_diagnoses(phase)
-    return tuple(
-        gap for gap in gaps if known.get(key_of(gap), Diagnosis()).verified != phase.verdict.verified
-    )
+    known, verified = read_diagnoses(phase), phase.verdict.verified
+    return tuple(gap for gap in gaps if known.get(key_of(gap), Diagnosis()).verified != verified)
 
 
 def _prompt(step: StepRequest, gaps: Sequence[Gap], known: Mapping[str, Diagnosis]) -> str:

@@ -48,6 +48,5 @@ def phases_hint(depth: Depth, statements: int) -> str:
 def plans_hint(depth: Depth) -> str:
     """Return what the planner is told about the number of plans."""
     fewest, most = DIVISIONS[depth].plans
-    return (
-        f"Depth {depth}: large phases have {fewest} to {most} plans, small ones fewer. At most {most} plans."
-    )
+    usual = f"large phases have {fewest} to {most} plans, small ones fewer"
+    return f"Depth {depth}: {usual}. At most {most} plans."

@@ -175,25 +175,20 @@ async def _decide(
     if step.skip_discuss or not areas:
         return tuple(_assumed(one, "Assumed: nobody was asked") for one in areas), ()
     if get(step.planning.config, "workflow.discuss_mode", "discuss") == "assumptions":
-        answer = await _confirm(step, host, areas)
+        lines = bullets(f"{one.question} {_recommended(one).in_full}" for one in areas)
+        text = join("These are the assumptions about the phase. Are they right?", lines)
+        question = Question(text=text, header="Assumptions", options=(RIGHT, ASK))
+        reason = f"phase {phase_of(step).number} is planned by them"
+        [answer] = await host.ask(Inquiry(step=step.id, questions=(question,), reason=reason))
         if answer.chosen != (ASK.label,):
             return tuple(_confirmed(areas, answer)), ()
-    questions = tuple(
-        Question(
-            text=join(
-                one.question,
-                one.why,
-                "\n".join(
-                    f"The idea says ({s.id}): {capped(s.text, QUOTE_LIMIT)}" for s in _touched(one, step)
-                ),
-            ),
-            header=one.area,
-            options=_options(one),
-        )
-        for one in areas
-    )
+    questions: list[Question] = []
+    for one in areas:
+        said = [f"The idea says ({s.id}): {capped(s.text, QUOTE_LIMIT)}" for s in _touched(one, step)]
+        text = join(one.question, one.why, "\n".join(said))
+        questions.append(Question(text=text, header=one.area, options=_options(one)))
     reason = f"phase {phase_of(step).number} is planned by the answers"
-    answers = await host.ask(Inquiry(step=step.id, questions=questions, reason=reason))
+    answers = await host.ask(Inquiry(step=step.id, questions=tuple(questions), reason=reason))
     given = tuple(zip(areas, answers, strict=True))
     decided = tuple(
         Decision(area=one.area, text=_explained(one, answer), notes=(one.question, _origin(answer)))
@@ -204,16 +199,6 @@ async def _decide(
 
 RIGHT = Option(label="They are right", description="Plan by them.", recommended=True)
 ASK = Option(label="Ask me", description="Ask each of these questions.")
-
-
-async def _confirm(step: StepRequest, host: StepHost, areas: Sequence[GrayAreaAnswer]) -> Answer:
-    """Ask once whether the recommended answers are right."""
-    lines = bullets(f"{one.question} {_recommended(one).in_full}" for one in areas)
-    text = join("These are the assumptions about the phase. Are they right?", lines)
-    question = Question(text=text, header="Assumptions", options=(RIGHT, ASK))
-    reason = f"phase {phase_of(step).number} is planned by them"
-    [answer] = await host.ask(Inquiry(step=step.id, questions=(question,), reason=reason))
-    return answer
 
 
 def _confirmed(areas: Sequence[GrayAreaAnswer], answer: Answer) -> Iterator[Decision]:

@@ -244,9 +244,8 @@ def _served_before(phase: PhaseView, gaps: Sequence[Gap]) -> dict[str, tuple[str
     """Return what is served by each truth of the phase's plans and of *gaps*, by its normalized text."""
     criteria = criteria_texts(phase)
     served: dict[str, tuple[str, ...]] = {normalized(text): (name,) for name, text in criteria.items()}
-    served |= {
-        normalized(gap.truth): (gap.about,) for gap in gaps if gap.about in (*phase.requirements, *criteria)
-    }
+    own = (*phase.requirements, *criteria)
+    served |= {normalized(gap.truth): (gap.about,) for gap in gaps if gap.about in own}
     for plan in phase.plans:
         for truth in plan.must_haves.truths:
             if names := served_by(plan, truth):
@@ -369,7 +368,6 @@ async def _ask_about_objections(step: StepRequest, objections: Sequence[str], ho
     inquiry = Inquiry(step=step.id, questions=(question,), reason="the planner has revised them already")
     [answer] = await host.ask(inquiry)
     if answer.chosen == (STOP,):
-        raise Permanent(
-            f"the plans for phase {phase.number} are not executed: {'; '.join(objections)}",
-            hint="edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume",
-        )
+        problem = f"the plans for phase {phase.number} are not executed: {'; '.join(objections)}"
+        hint = "edit the phase in .planning/ROADMAP.md, or write its plans by hand, and resume"
+        raise Permanent(problem, hint=hint)

@@ -67,16 +67,15 @@ def phase_sections(step: StepRequest, phase: PhaseView) -> str:
 
 def phase_section(step: StepRequest, phase: PhaseView) -> str:
     """Return the phase's goal, its success criteria, and its requirements with the idea's words."""
-    requirements = requirements_text(step, phase)
+    listed = requirements_text(step, phase)
+    stated = f"Requirements, each with the words of the idea that it comes from:\n{listed}" if listed else ""
     criteria = bullets(f"{name}: {' '.join(text.split())}" for name, text in criteria_texts(phase).items())
     core_value = step.planning.core_value
     body = join(
         f"Name: {phase.name}",
         f"Goal: {phase.goal}",
         f"Success criteria:\n{criteria}",
-        f"Requirements, each with the words of the idea that it comes from:\n{requirements}"
-        if requirements
-        else "",
+        stated,
         f"Core value of the project: {core_value}" if core_value else "",
     )
     return section(f"Phase {phase.number}", fence("phase", body))
@@ -156,13 +155,10 @@ def earlier_decisions_section(step: StepRequest, phase: PhaseView) -> str:
 def existing_plans_section(step: StepRequest, phase: PhaseView) -> str:
     """Return the plans that were executed so far, with their files, and the phase's open plans."""
     executed = [plan for each in step.planning.phases for plan in executed_plans(each)]
-    unexecuted = [plan for plan in phase.plans if not plan.summary]
+    planned = capped(_outlines(plan for plan in phase.plans if not plan.summary), PLANS_LIMIT)
     return join(
         section("Executed so far", fence("built", capped(_outlines(executed), PLANS_LIMIT))),
-        section(
-            "Planned in this phase, not yet executed",
-            fence("planned", capped(_outlines(unexecuted), PLANS_LIMIT)),
-        ),
+        section("Planned in this phase, not yet executed", fence("planned", planned)),
     )
 
 
@@ -265,8 +261,7 @@ def codebase_section(step: StepRequest, *, brief: bool = False) -> str:
     }
     parts: list[str] = []
     for name, sections in wanted.items():
-        text = sections_of(step.planning.documents.get(f"codebase/{name}", ""), *sections)
-        if text:
+        if text := sections_of(step.planning.documents.get(f"codebase/{name}", ""), *sections):
             parts.append(f"{name}\n{capped(text, CODEBASE_LIMIT // len(wanted))}")
     if not parts:
         return ""

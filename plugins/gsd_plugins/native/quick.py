@@ -94,9 +94,8 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         directory=step.detail,
         status=status,
     )
-    return StepResult(
-        subject=f"docs(quick-{number}): {name}", outcome=outcome, files=tuple(files), changes=(row,)
-    )
+    subject = f"docs(quick-{number}): {name}"
+    return StepResult(subject=subject, outcome=outcome, files=tuple(files), changes=(row,))
 
 
 async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
@@ -123,10 +122,8 @@ async def _plan(step: StepRequest, host: StepHost, view: PhaseView) -> Plan:
     revision = 0
     while problems := _problems(view, plan := _plan_of(result, view)):
         if revision == MAX_REVISIONS:
-            raise Permanent(
-                f"the plan still has problems after {MAX_REVISIONS} revisions: {'; '.join(problems)}",
-                hint="ask for it in other words, or for a smaller part of it",
-            )
+            problem = f"the plan still has problems after {MAX_REVISIONS} revisions: {'; '.join(problems)}"
+            raise Permanent(problem, hint="ask for it in other words, or for a smaller part of it")
         revision += 1
         result = await host.run_agent(f"revise-{revision}", revision_of(task, result, problems), accept)
     return plan

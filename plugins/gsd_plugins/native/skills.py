@@ -53,10 +53,7 @@ def skills_section(step: StepRequest) -> str:
 def code_sections(step: StepRequest, phase: PhaseView, role: Role) -> str:
     """Return the project's files, programs and existing code, and the rules for the agent of *role*."""
     return join(
-        files_section(step, phase),
-        programs_section(step),
-        codebase_section(step),
-        rules_section(step, role),
+        files_section(step, phase), programs_section(step), codebase_section(step), rules_section(step, role)
     )
 
 

@@ -106,9 +106,8 @@ class TaskLog:
                 return
         # A task without files only verifies something: its check may pass at any time.
         elif result.ok and not decided and not task.cycle and changes_files:
-            self.decisions[task.number] = await revise_check(
-                self.step, self.plan, task, result, "passes before", self.host
-            )
+            decided = await revise_check(self.step, self.plan, task, result, "passes before", self.host)
+            self.decisions[task.number] = decided
         else:
             return
         if self.with_check(task).check != result.command:
@@ -294,13 +293,9 @@ class TaskLog:
         any work is taken back.
         """
         check = commit.check
-        if (
-            check is None
-            or check.ok
-            or check.unusable
-            or task.cycle == "red"
-            or task.number in self._disputed
-        ):
+        if check is None or check.ok or check.unusable:
+            return None
+        if task.cycle == "red" or task.number in self._disputed:
             return None
         if not call.dispute.strip() and self._failed_checks.get(task.number, 0) + 1 < MAX_ATTEMPTS:
             return None

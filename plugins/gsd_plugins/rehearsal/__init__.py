@@ -126,10 +126,8 @@ async def _serve(run: RunInfo) -> AsyncGenerator[None]:
     chosen = settings_of(RehearsalSettings)
     if chosen.script and "rehearsal" not in run.agent.split(", "):
         # Somebody who believes that this is a rehearsal must not pay for a model.
-        raise ConfigError(
-            f"--script is for a rehearsal, and the agent is {run.agent!r}",
-            hint="pass --agent rehearsal, or leave --script out",
-        )
+        hint = "pass --agent rehearsal, or leave --script out"
+        raise ConfigError(f"--script is for a rehearsal, and the agent is {run.agent!r}", hint=hint)
     scenario = chosen.scenario(run)
     folder = await asyncio.to_thread(rehearsal_folder, run) if chosen.file else None
     counts = folder / "rules.json" if folder else None
@@ -148,11 +146,8 @@ async def _serve(run: RunInfo) -> AsyncGenerator[None]:
         finally:
             del _rehearsals[run.id]
             for rule in rules.unused():
-                _log.warning(
-                    "%s of %s has not applied: check its `when`; the run may also not have come that far",
-                    rule,
-                    chosen.script,
-                )
+                why = "check its `when`; the run may also not have come that far"
+                _log.warning("%s of %s has not applied: %s", rule, chosen.script, why)
 
 
 def example_idea() -> str:
@@ -178,10 +173,8 @@ async def run_agent(task: AgentTask, host: AgentHost) -> AgentResult | None:
 
     rehearsal = _rehearsals.get(task.run)
     if rehearsal is None:
-        raise Permanent(
-            f"no rehearsal server for run {task.run!r}",
-            hint="enter the lifespan of the plugin for this run before running a task",
-        )
+        hint = "enter the lifespan of the plugin for this run before running a task"
+        raise Permanent(f"no rehearsal server for run {task.run!r}", hint=hint)
     await asyncio.to_thread(_keep_files_of_others, rehearsal, task)
     agent = rehearsal.agent
     if isinstance(agent, FakeAgent):

@@ -41,18 +41,18 @@ class ToolUseBlock:
 Block: TypeAlias = Text | ToolUseBlock
 
 
-def _stop_reason(message: Blocks) -> str:
-    uses_tools = any(isinstance(block, ToolUseBlock) for block in message.content)
-    return "tool_use" if uses_tools else "end_turn"
-
-
 @attrs.frozen
 class Blocks:
-    """A message of the model; *usage* as the API counts it. *stop_reason* is derived from the blocks."""
+    """A message of the model; *usage* as the API counts it."""
 
     content: tuple[Block, ...]
-    stop_reason: str = attrs.field(default=attrs.Factory(_stop_reason, takes_self=True))
     usage: Mapping[str, int] = attrs.field(factory=lambda: {"input_tokens": 100, "output_tokens": 20})
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the message ends there: it uses a tool, or is complete."""
+        uses_tools = any(isinstance(block, ToolUseBlock) for block in self.content)
+        return "tool_use" if uses_tools else "end_turn"
 
 
 @attrs.frozen

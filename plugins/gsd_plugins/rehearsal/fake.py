@@ -69,10 +69,8 @@ class FakeAgent:
         """Do *task* with the answers of the scenario."""
         scenario = self.scenario or self._runs.get(task.run)
         if scenario is None:
-            raise Permanent(
-                f"the fake agent has no scenario for run {task.run!r}",
-                hint="give it a scenario, or enter its lifespan for this run",
-            )
+            hint = "give it a scenario, or enter its lifespan for this run"
+            raise Permanent(f"the fake agent has no scenario for run {task.run!r}", hint=hint)
         # Imported late: `gsd --help` loads this module, and http.server takes longer than all the rest.
         from .in_process import InProcess
         from .replies import Replies

@@ -38,11 +38,10 @@ class OwnFiles:
         others = [edit.path for edit in edits if self._is_in_the_way(edit, own)]
         if others := [*dict.fromkeys(others)]:
             more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
-            raise Permanent(
-                f"the rehearsal's script writes files that exist and that it did not make: "
-                f"{', '.join(map(repr, others[:MAX_NAMED]))}{more}",
-                hint="nothing was overwritten; rehearse in a new folder, with gsd demo or -C DIR",
-            )
+            named = ", ".join(map(repr, others[:MAX_NAMED])) + more
+            problem = f"the rehearsal's script writes files that exist and that it did not make: {named}"
+            hint = "nothing was overwritten; rehearse in a new folder, with gsd demo or -C DIR"
+            raise Permanent(problem, hint=hint)
 
     def claim(self, edits: Iterable[FileEdit]) -> None:
         """Record the files that these *edits* create as the rehearsal's own, after :meth:`check`."""

@@ -120,11 +120,8 @@ class ScriptedPlans:
         greeting = attrs.evolve(greeting, asks=self.asks and not self.wide)
         if self.phases == 1:  # no storage: README.md belongs to the greetings
             write_readme = " Write README.md: an overview, `## Usage` with an example, `## Development`."
-            greeting = attrs.evolve(
-                greeting,
-                edits=(*greeting.edits, *storage.tasks[1].edits),
-                action=greeting.action + write_readme,
-            )
+            edits = (*greeting.edits, *storage.tasks[1].edits)
+            greeting = attrs.evolve(greeting, edits=edits, action=greeting.action + write_readme)
             greetings = attrs.evolve(
                 greetings,
                 requirements=(*greetings.requirements, "DOC-01"),

@@ -12,7 +12,7 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias, cast
@@ -161,6 +161,11 @@ class Transcript:
         """Return the uses of tools on the file at *path* in the tree."""
         return tuple(use for use in self.uses if use.input.get("file_path") == self.in_tree(path))
 
+    def reads(self, paths: Iterable[str]) -> Content:
+        """Return a use of Read for each file at *paths* that no tool was used for; none without Read."""
+        unread = [path for path in paths if not self.uses_for(path)]
+        return [_use("Read", file_path=self.in_tree(path)) for path in unread] if self.tool("Read") else []
+
     def tool(self, name: str) -> str:
         """Return the tool's full name; empty if the model may not use it."""
         return next((t for t in self.tools if t == name or t.endswith(f"__{name}")), "")
@@ -232,20 +237,16 @@ class Replies:
             return Turn(content=[Text("The connection ends here.")], cost=cost, is_cut=True)
         if transcript.has_ended:
             return Turn(content=[Text("Done.")], cost=cost)
-        content = self._reads(transcript) or self._scripted(transcript, moment)
-        return Turn(content=content or self._own(transcript, moment), cost=cost)
+        content: Content = ()
+        if transcript.role == "reviewer":
+            content = transcript.reads(listed_files(transcript.prompts))
+        content = content or self._scripted(transcript, moment) or self._own(transcript, moment)
+        return Turn(content=content, cost=cost)
 
     def _moment(self, transcript: Transcript) -> Moment:
         step, role = transcript.step, transcript.role
         task = Execution(transcript, self.scenario).current if role == "executor" else 0
         return moment_of(step, role, transcript.call, task)
-
-    def _reads(self, transcript: Transcript) -> Content:
-        """Return the uses of Read with which a reviewer begins: of each file that its prompt lists."""
-        if transcript.role != "reviewer" or not transcript.tool("Read"):
-            return ()
-        paths = [path for path in listed_files(transcript.prompts) if not transcript.uses_for(path)]
-        return [_use("Read", file_path=transcript.in_tree(path)) for path in paths]
 
     def _scripted(self, transcript: Transcript, moment: Moment) -> Content:
         """Return the message that the scenario file puts in place of the model's own; empty if none."""
@@ -302,20 +303,19 @@ class Replies:
             return transcript.answer(self.scenario.verdicts(asked, phase, read=files))
         command, tool = self.scenario.command_for(asked, phase), transcript.tool("run_command")
         tried = {use.input["command"]: use for use in transcript.uses_of("run_command")}
-        unread = [path for path in files if not transcript.uses_for(path)]
-        is_untried = bool(command and tool and not tried)
-        if (unread and transcript.tool("Read")) or is_untried:
-            reads = [_use("Read", file_path=transcript.in_tree(path)) for path in unread]
-            return [*reads, *([_use(tool, command=command)] if is_untried else [])]
+        reads = transcript.reads(files)
+        if command and tool and not tried:
+            return [*reads, _use(tool, command=command)]
+        if reads:
+            return reads
         read = [path for path in files if any(use.result for use in transcript.uses_for(path))]
         replies = {command: use.result or "" for command, use in tried.items()}
         ran = [(command, reply) for command, reply in replies.items() if is_success(reply)]
         if not read and not ran:
             # A plan that the script does not know: its files are in the prompt.
             listed = changed_files(transcript.prompts)
-            unread = [path for path in listed if not transcript.uses_for(path)]
-            if unread and transcript.tool("Read"):
-                return [_use("Read", file_path=transcript.in_tree(path)) for path in unread]
+            if reads := transcript.reads(listed):
+                return reads
             read = [path for path in listed if any(use.result for use in transcript.uses_for(path))]
         answer = self.scenario.verdicts(asked, phase, read=read, ran=ran)
         judged = {"", *asked} if asked else set[str]()
@@ -473,10 +473,6 @@ def _content(message: Json) -> Sequence[Json]:
 
 def _used_tool(block: Json, result: Json | None) -> UsedTool:
     text = text_of(result.get("content")) if result else None
-    failed = bool(result and result.get("is_error"))
-    return UsedTool(
-        name=block["name"],
-        input=block["input"],
-        result=None if failed else text,
-        error=(text or "it failed") if failed else "",
-    )
+    if result and result.get("is_error"):
+        return UsedTool(name=block["name"], input=block["input"], error=text or "it failed")
+    return UsedTool(name=block["name"], input=block["input"], result=text)

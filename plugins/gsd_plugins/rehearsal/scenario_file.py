@@ -99,9 +99,12 @@ def _rule(raw: object, number: int, problems: list[str]) -> Rule | None:
     where, before = f"[[rule]] {number}", len(problems)
     table = _table(raw, where, problems)
     when_table = _table(table.get("when", {}), f"{where}: when", problems)
-    when = _build(When, _values(When, when_table, f"{where}: when", problems), f"{where}: when", problems)
-    if when is not None:
-        problems += _typos(when, where)
+    values = _values(When, when_table, f"{where}: when", problems)
+    when: When | None = _build(When, values, f"{where}: when", problems)
+    for name, value, known in (("role", when.role, ROLES), ("step", when.step, STEPS)) if when else ():
+        # Only what is probably misspelled: a plugin may have its own steps and roles.
+        if value and value not in known and (close := get_close_matches(value, known, 1)):
+            problems.append(f"{where}: when.{name}: unknown {value!r}; did you mean {close[0]!r}?")
     do = table.get("do", "")
     kind = EFFECTS.get(do) if isinstance(do, str) else None
     if kind is None:
@@ -180,13 +183,6 @@ def _unknown(table: Table, known: Iterable[str], where: str) -> Iterator[str]:
     for name in table:
         if name not in names:
             yield f"{where or 'the file'}: unknown key {name!r}{_suggestion(name, names)}"
-
-
-def _typos(when: When, where: str) -> Iterator[str]:
-    """Yield the names in *when* that are probably misspelled; a plugin may have its own steps and roles."""
-    for name, value, known in (("role", when.role, ROLES), ("step", when.step, STEPS)):
-        if value and value not in known and (close := get_close_matches(value, known, 1)):
-            yield f"{where}: when.{name}: unknown {value!r}; did you mean {close[0]!r}?"
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:

@@ -51,25 +51,23 @@ class RehearsalServer:
         """Return the environment for Claude Code to do *task*; the first call starts the server."""
         async with self._lock:
             if not self._url:
-                await self._start()
+                # Conversations are kept in the home. It is next to the journal, so that a resumed run finds
+                # them again; without a repository there is no journal, and no run to resume.
+                # A thread, because asyncio would leave the process behind if the call is cancelled.
+                if home := await asyncio.to_thread(rehearsal_folder, self.run):
+                    self._home = home
+                else:
+                    folder = TemporaryDirectory(prefix="gsd-rehearsal-")
+                    self._home = Path(self._exit_stack.enter_context(folder))
+                (self._home / "claude").mkdir(parents=True, exist_ok=True)
+                api = MessagesApi(Replies(self.scenario, self.rules))
+                self._url = self._exit_stack.enter_context(api).url
         call = await asyncio.to_thread(self.rules.begin_call, task.step)
         environment = claude_environment(task, self._url, self._home, call)
         if self.rules.of(UsageLimit):
             # Only an account that is logged in has a usage limit with a time; a key has a rate limit.
             environment |= {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-rehearsal"}
         return environment
-
-    async def _start(self) -> None:
-        # Conversations are kept in the home. It is next to the journal, so that a resumed run finds
-        # them again; without a repository there is no journal, and no run to resume.
-        # A thread, because asyncio would leave the process behind if the call is cancelled.
-        if home := await asyncio.to_thread(rehearsal_folder, self.run):
-            self._home = home
-        else:
-            folder = TemporaryDirectory(prefix="gsd-rehearsal-")
-            self._home = Path(self._exit_stack.enter_context(folder))
-        (self._home / "claude").mkdir(parents=True, exist_ok=True)
-        self._url = self._exit_stack.enter_context(MessagesApi(Replies(self.scenario, self.rules))).url
 
 
 def claude_environment(task: AgentTask, url: str, home: Path, call: int = 1) -> dict[str, str]:

@@ -146,20 +146,11 @@ class Harness(Polled):
 
     async def send(self, session: str, data: bytes) -> None:
         """Send keys to the session's terminal."""
-
-        await self._steer(session, lambda control: control.send(data))
+        await asyncio.to_thread(_steer, session, lambda control: control.send(data))
 
     async def resize(self, session: str, columns: int, rows: int) -> None:
         """Set the size of the session's terminal."""
-
-        await self._steer(session, lambda control: control.resize(columns, rows))
-
-    async def _steer(self, session: str, order: Callable[[host.Control], None]) -> None:
-        def steer() -> None:
-            with host.Control(session) as control:
-                order(control)
-
-        await asyncio.to_thread(steer)
+        await asyncio.to_thread(_steer, session, lambda control: control.resize(columns, rows))
 
     # Following
 
@@ -171,12 +162,10 @@ class Harness(Polled):
         found: list[tuple[Session, Event | None, int]] = []
         for key, session in self._read_sessions().items():
             watched = self._watched.get(key)
+            is_new = watched is None or watched.session != session
             if watched is None:
                 project = self._projects.setdefault(session.project.resolve(), Project(session.project))
                 watched = self._watched[key] = _Watched(session=session, project=project)
-                is_new = True
-            else:
-                is_new = watched.session != session
             if not is_new and watched.session.state in ENDED:
                 continue
             output = end_of(output_folder(key))
@@ -231,3 +220,8 @@ class Harness(Polled):
         if watched is None:
             raise NotFound(f"no session {session!r}", hint="list the sessions with: gsd ps --all")
         return watched
+
+
+def _steer(session: str, order: Callable[[host.Control], None]) -> None:
+    with host.Control(session) as control:
+        order(control)

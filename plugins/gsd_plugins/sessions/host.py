@@ -176,10 +176,8 @@ def remove_session(session: str) -> None:
         with registry.transaction():
             row = registry.get(session)
             if not row.session.has_ended:
-                raise Conflict(
-                    f"session {row.session.id} has not ended ({row.session.state})",
-                    hint=f"stop it first: gsd stop {row.session.id}",
-                )
+                hint = f"stop it first: gsd stop {row.session.id}"
+                raise Conflict(f"session {row.session.id} has not ended ({row.session.state})", hint=hint)
             registry.remove(session)
     shutil.rmtree(output_folder(row.session.id), ignore_errors=True)
 

@@ -182,9 +182,8 @@ class Runner:
                 return False
             others = [other for other in registry.all(["idle"]) if not other.gate]
             others += [other for other in registry.all(ACTIVE) if other.asked]
-            if registry.slots_in_use() < self.settings.slots or all(
-                other.session.project == row.session.project for other in others
-            ):
+            is_alone = all(other.session.project == row.session.project for other in others)
+            if is_alone or registry.slots_in_use() < self.settings.slots:
                 return False
             status = read_status(row.session.project)
             open_ones = [one for one in status["questions"] if not one["answer_given"]]

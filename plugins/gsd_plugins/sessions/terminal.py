@@ -148,7 +148,10 @@ class SessionTerminal:
                     self._accept(what)
                 elif kind == "orders":
                     self._take_orders(what)
-            self._reap()
+            if self._status is None:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                if pid:
+                    self._status, self._ended_at = os.waitstatus_to_exitcode(status), time.monotonic()
             self.row.check()
             time_now = time.monotonic()
             if self._status is None and not self._stop_at and time_now > self._looked_at + LOOK_SECONDS:
@@ -223,12 +226,6 @@ class SessionTerminal:
         with suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGTERM)
         self._stop_at = self._stop_at or time.monotonic() + KILL_SECONDS
-
-    def _reap(self) -> None:
-        if self._status is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            if pid:
-                self._status, self._ended_at = os.waitstatus_to_exitcode(status), time.monotonic()
 
 
 @attrs.define

@@ -11,21 +11,16 @@ from collections.abc import Mapping
 from gsd_core import Event
 
 _WORDS: Mapping[str, str] = {
-    "Bash": "runs",
-    "run_command": "runs",
-    "Read": "reads",
-    "NotebookRead": "reads",
-    "Edit": "edits",
-    "MultiEdit": "edits",
-    "NotebookEdit": "edits",
+    **dict.fromkeys(("Bash", "run_command"), "runs"),
+    **dict.fromkeys(("Read", "NotebookRead"), "reads"),
+    **dict.fromkeys(("Edit", "MultiEdit", "NotebookEdit"), "edits"),
+    **dict.fromkeys(("Task", "Agent"), "starts an agent:"),
     "Write": "writes",
     "Grep": "searches for",
     "Glob": "looks for",
     "LS": "lists",
     "WebFetch": "fetches",
     "WebSearch": "searches the web for",
-    "Task": "starts an agent:",
-    "Agent": "starts an agent:",
     "Skill": "uses the skill",
     "SlashCommand": "runs the command",
 }

@@ -31,20 +31,16 @@ _SEQUENCES = {
     "\x1b[3~": "delete",
 }
 _CONTROLS = {
-    "\r": "enter",
-    "\n": "enter",
-    "\x7f": "backspace",
-    "\x08": "backspace",
+    **dict.fromkeys(("\r", "\n"), "enter"),
+    **dict.fromkeys(("\x7f", "\x08"), "backspace"),
+    **dict.fromkeys(("\x0e", "\t"), "down"),
+    **dict.fromkeys(("\x10", "\x1b[Z"), "up"),
     "\x01": "home",
     "\x04": "eof",
     "\x05": "end",
     "\x0b": "kill_right",
-    "\x0e": "down",
-    "\x10": "up",
     "\x15": "kill",
     "\x17": "kill_word",
-    "\t": "down",
-    "\x1b[Z": "up",
 }
 _PARTS = re.compile(r"\x1b(?:\[[0-9;]*[ -/]*[@-~]|O.)|\x1b\[[0-9;]*|\x1bO?|[^\x1b]", re.DOTALL)
 

@@ -241,6 +241,4 @@ def visible(text: str) -> str:
 
     if "[redacted]" in safe and "[redacted]" not in text:
         return safe  # what could be escaped may be within the secret
-    return "".join(
-        char.encode("unicode_escape").decode("ascii") if is_control(char) else char for char in text
-    )
+    return "".join(c.encode("unicode_escape").decode("ascii") if is_control(c) else c for c in text)

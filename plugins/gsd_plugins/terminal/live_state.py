@@ -228,10 +228,5 @@ def _phase_row(phase: PhaseView, known: PhaseRow | None) -> PhaseRow:
     state: PhaseState = "completed" if phase.ticked else begun
     if known and known.state != "pending":
         state = known.state
-    return PhaseRow(
-        number=phase.number,
-        name=phase.name,
-        state=state,
-        finished=frozenset(name for name, done in on_disk.items() if done),
-        plans=plans,
-    )
+    finished = frozenset(name for name, done in on_disk.items() if done)
+    return PhaseRow(number=phase.number, name=phase.name, state=state, finished=finished, plans=plans)

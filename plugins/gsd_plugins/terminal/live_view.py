@@ -148,18 +148,13 @@ def render(
     questions = list(_question_lines(state, glyphs, width))
     status = _status_line(state, glyphs, width, now, keys)
     # At least the first line of a step, and one phase.
-    steps = _first(steps, max(room - 1 - len(questions) - 1, 1), len(state.steps))
+    most = max(room - 1 - len(questions) - 1, 1)
+    if len(steps) > most:
+        more = Text(f"  and {len(state.steps) - most + 1} more steps", style="dim")
+        steps = [*steps[: most - 1], more] if len(state.steps) > 1 and most > 1 else steps[:most]
     left = room - 1 - len(steps) - len(questions)
     phases = list(_phase_lines(state, glyphs, width, left)) if left > 0 else []
     return [*phases, *steps, *questions[: max(room - 1 - len(steps), 0)], status]
-
-
-def _first(lines: list[Text], limit: int, steps: int) -> list[Text]:
-    if len(lines) <= limit:
-        return lines
-    if steps <= 1 or limit < 2:
-        return lines[:limit]
-    return [*lines[: limit - 1], Text(f"  and {steps - limit + 1} more steps", style="dim")]
 
 
 def _phase_lines(state: LiveState, glyphs: Mapping[str, str], width: int, limit: int) -> Iterator[Text]:
@@ -250,11 +245,7 @@ def _question_lines(state: LiveState, glyphs: Mapping[str, str], width: int) -> 
 
 
 def _status_line(
-    state: LiveState,
-    glyphs: Mapping[str, str],
-    width: int,
-    now: datetime,
-    keys: Sequence[tuple[str, str]],
+    state: LiveState, glyphs: Mapping[str, str], width: int, now: datetime, keys: Sequence[tuple[str, str]]
 ) -> Text:
     """Return time, cost, model and keys; what does not fit is left out, from the least important on."""
     if not state.opened and state.ended:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
@@ -57,11 +58,10 @@ class BottomBlock:
         *cursor* is a row and a column, or hidden.
         """
         size = self.size()
-        # The last column stays free: some terminals wrap a line that fills it.
-        cut = [
-            _cut(line, max(min(width or size.columns, size.columns) - 1, 1))
-            for line in lines[-max(size.lines - 1, 1) :]
-        ]
+        cut = [line.copy() for line in lines[-max(size.lines - 1, 1) :]]
+        for line in cut:
+            # The last column stays free: some terminals wrap a line that fills it.
+            line.truncate(max(min(width or size.columns, size.columns) - 1, 1), overflow="ellipsis")
         rendered = "\n".join(self._render(line) for line in cut)
         with self.lock:
             if (rendered, cursor, size) == (self._drawn, self._cursor, self._size):
@@ -191,12 +191,6 @@ def _rows(width: int, size: os.terminal_size) -> int:
     return 1 + max(width - 1, 0) // size.columns
 
 
-def _cut(line: Text, width: int) -> Text:
-    line = line.copy()
-    line.truncate(width, overflow="ellipsis")
-    return line
-
-
 def wrapped(text: str, width: int) -> list[str]:
     """Return *text* in rows of at most *width* cells, broken between words, without losing a character.
 
@@ -208,7 +202,8 @@ def wrapped(text: str, width: int) -> list[str]:
     rows: list[str] = []
     for line in text.split("\n"):
         row = ""
-        for word in _words(line):
+        # Spaces stay with the word before them.
+        for word in re.split(r"(?<= )(?=[^ ])", line):
             if row and cell_len(row) + cell_len(word.rstrip(" ")) > width:
                 rows.append(row)
                 row = ""
@@ -217,14 +212,3 @@ def wrapped(text: str, width: int) -> list[str]:
             row = row + last if not full else last
         rows.append(row)
     return rows
-
-
-def _words(line: str) -> list[str]:
-    """Split a line after its spaces, which stay with the word before them."""
-    words: list[str] = []
-    start = 0
-    for at in range(1, len(line)):
-        if line[at - 1] == " " and line[at] != " ":
-            words.append(line[start:at])
-            start = at
-    return [*words, line[start:]]

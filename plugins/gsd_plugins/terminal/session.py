@@ -167,23 +167,19 @@ class TerminalSession:
 
     def _suspend(self) -> None:
         """Give the terminal back as it was, and stop; the shell continues here with ``fg``."""
-        self._leave_terminal()
+        from .screen import BottomBlock
+
+        if self._output:
+            if self._prompt_shown:
+                self._prompt_shown.leave()
+            self._output.hide()
+            BottomBlock(self._err, self._output.console).drain()
+            if self._keyboard:
+                self._keyboard.close()
+            self._hidden = True
         suspend = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, suspend)
-
-    def _leave_terminal(self) -> None:
-        from .screen import BottomBlock
-
-        if self._output is None:
-            return
-        if self._prompt_shown:
-            self._prompt_shown.leave()
-        self._output.hide()
-        BottomBlock(self._err, self._output.console).drain()
-        if self._keyboard:
-            self._keyboard.close()
-        self._hidden = True
 
     def _returned(self) -> None:
         """Redraw after SIGCONT; a process that was stopped by force has not left the terminal before."""

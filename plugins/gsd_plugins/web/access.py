@@ -80,10 +80,8 @@ def public_parts(url: str) -> tuple[str, str]:
         raise ConfigError(f"invalid public URL {url!r}: {error}") from error
     is_bare = parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
     if parts.scheme not in ("http", "https") or not parts.hostname or not is_bare or "@" in parts.netloc:
-        raise ConfigError(
-            f"invalid public URL {url!r}: it has to be a scheme and a host",
-            hint="write it like https://gsd.example.net",
-        )
+        problem = f"invalid public URL {url!r}: it has to be a scheme and a host"
+        raise ConfigError(problem, hint="write it like https://gsd.example.net")
     # Browsers leave the usual port out of Host and Origin.
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     is_usual = port in (None, {"http": 80, "https": 443}[parts.scheme])

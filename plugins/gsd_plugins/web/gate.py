@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from .errors import Refused
 from .routes import Route, find_route, is_plain_path
@@ -66,11 +67,8 @@ class Gate:
         addresses = self._site.addresses
         host = headers.only("host").lower()
         if host not in addresses.hosts:
-            raise Refused(
-                421,
-                "this server does not answer to that host",
-                "use the URL that it printed; for a tunnel: gsd serve --public-url URL",
-            )
+            hint = "use the URL that it printed; for a tunnel: gsd serve --public-url URL"
+            raise Refused(421, "this server does not answer to that host", hint)
         is_socket = scope["type"] == "websocket"
         method = "WEBSOCKET" if is_socket else scope["method"]
         raw = scope.get("raw_path") or scope["path"].encode()
@@ -80,14 +78,16 @@ class Gate:
         found = find_route(self._site.table, method, path)
         policy = found.route.policy if found.route else "read"
         self._check_origin(headers, may_be_linked=policy == "public" and method in ("GET", "HEAD"))
-        _check_query(scope["query_string"])
+        # A token never belongs into the query, where logs, histories and proxies would keep it.
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if any(name.lower() in SECRET_NAMES for name, _ in query):
+            raise Refused(400, "a token never belongs into the query", "send it as: Authorization: Bearer")
         allowed = self._scope_of(scope, headers)
         if policy != "public" and allowed is None:
-            raise Refused(
-                401,
-                "the token is missing or wrong",
-                "open the URL that gsd serve printed last; without --keep-token, each start has a new token",
+            hint = (
+                "open the URL that gsd serve printed last; without --keep-token, each start has a new token"
             )
+            raise Refused(401, "the token is missing or wrong", hint)
         if found.route is None:
             if found.methods:
                 raise Refused(405, f"{method[:20]} is not possible here")
@@ -107,9 +107,8 @@ class Gate:
         site = headers.only("sec-fetch-site")
         if site in ("", "same-origin", "none"):
             return
-        is_link = (
-            headers.only("sec-fetch-mode") == "navigate" and headers.only("sec-fetch-dest") == "document"
-        )
+        is_link = headers.only("sec-fetch-mode") == "navigate"
+        is_link = is_link and headers.only("sec-fetch-dest") == "document"
         if not (may_be_linked and is_link and not origin):
             raise Refused(403, "the page that sent this comes from another site")
 
@@ -140,15 +139,6 @@ class Headers:
         if len(values) > 1:
             raise Refused(400, f"the header {name} was sent {len(values)} times")
         return values[0].strip() if values else ""
-
-
-def _check_query(query: bytes) -> None:
-    """Refuse a token in the query, where logs, histories and proxies would keep it."""
-    from urllib.parse import parse_qsl
-
-    for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
-        if name.lower() in SECRET_NAMES:
-            raise Refused(400, "a token never belongs into the query", "send it as: Authorization: Bearer")
 
 
 def _check_body(method: str, headers: Headers) -> None:

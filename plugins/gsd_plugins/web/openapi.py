@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import CODES
 from .routes import Route
-from .schemas import components, ref
+from .schemas import TEXT, components, ref
 
 ABOUT = """The interface of gsd serve. The token is sent as a bearer token, never in a cookie or the query."""
 MODEL = "application/json"
@@ -34,11 +34,12 @@ def document(table: Sequence[Route], version: str) -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
+    in_path = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in route.parameters]
     found: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.about,
         "x-scope": route.policy,
-        "parameters": [_path_parameter(name) for name in route.parameters],
+        "parameters": in_path,
         "responses": {
             str(route.status): _answer(route),
             **{str(status): {"$ref": "#/components/responses/Error"} for status in CODES},
@@ -51,10 +52,6 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.body is not None:
         found["requestBody"] = {"required": True, "content": {MODEL: {"schema": route.body}}}
     return found
-
-
-def _path_parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def _answer(route: Route) -> dict[str, Any]:

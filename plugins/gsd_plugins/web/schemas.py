@@ -87,12 +87,8 @@ START: Schema = {
     "additionalProperties": False,
 }
 EMPTY: Schema = {"type": ["object", "null"], "properties": {}, "additionalProperties": False}
-WORDS: Schema = {
-    "type": "object",
-    "properties": {"words": {"type": "string", "minLength": 1, "maxLength": 20_000}},
-    "required": ["words"],
-    "additionalProperties": False,
-}
+WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 20_000}
+WORDS: Schema = {**obj(words=WORD), "additionalProperties": False}
 
 
 def components() -> dict[str, Schema]:

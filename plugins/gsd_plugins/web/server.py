@@ -61,10 +61,8 @@ def listen(host: str, port: int) -> socket.socket:
         except OSError as error:
             found.close()
             if error.errno != errno.EADDRINUSE:
-                raise UserError(
-                    f"cannot listen on {host} port {number}: {error.strerror}",
-                    hint="choose another one with --host and --port",
-                ) from error
+                problem = f"cannot listen on {host} port {number}: {error.strerror}"
+                raise UserError(problem, hint="choose another one with --host and --port") from error
             continue
         found.setblocking(False)
         return found
@@ -98,24 +96,23 @@ async def serving(
     )
     shown = "127.0.0.1" if is_any_address(host) else f"[{host}]" if ":" in host else host
     base = next(iter(public_urls), f"http://{shown}:{number}").rstrip("/")
-    url = f"{base}/#token={tokens.control}"
-    server = _server_class()(
-        uvicorn.Config(
-            Gate(site),
-            lifespan="off",
-            log_level="warning",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            ws="websockets-sansio",
-            ws_max_size=MAX_MESSAGE,
-            ws_per_message_deflate=False,
-            h11_max_incomplete_event_size=64 << 10,
-            limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=STOP_SECONDS,
-        )
+    url, watch_url = f"{base}/#token={tokens.control}", f"{base}/#token={tokens.read}"
+    config = uvicorn.Config(
+        Gate(site),
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE,
+        ws_per_message_deflate=False,
+        h11_max_incomplete_event_size=64 << 10,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_graceful_shutdown=STOP_SECONDS,
     )
+    server = _server_class()(config)
     async with AsyncExitStack() as stack:
         stack.callback(taken.close)
         await stack.enter_async_context(site.following())
@@ -127,14 +124,7 @@ async def serving(
         task.add_done_callback(_report)
         stack.push_async_callback(_stop, site, server, task)
         stack.push_async_callback(site.printed.aclose)
-        yield Running(
-            url=url,
-            watch_url=f"{base}/#token={tokens.read}",
-            port=number,
-            site=site,
-            server=server,
-            task=task,
-        )
+        yield Running(url=url, watch_url=watch_url, port=number, site=site, server=server, task=task)
 
 
 def _server_class() -> type[uvicorn.Server]:

@@ -24,19 +24,15 @@ async def stream_events(site: Site, request: Request) -> Response:
 
     named = request.query_params.get("session", "")
     session = site.source.session(named).id if named else ""
-    position, is_other = _position(site, request.headers.get("last-event-id", ""))
+    last = request.headers.get("last-event-id", "")
+    epoch, _, number = last.rpartition("-")
+    if last and not (number.isascii() and number.isdigit() and len(number) < 18):
+        raise Refused(400, "Last-Event-ID: expected the id of an event of this stream")
+    # It may be of another start of the server, whose numbers mean nothing here.
+    is_other = bool(last) and epoch != site.epoch
+    position = int(number) if last and not is_other else site.feed.number
     lines = _lines(site, session, position, is_other=is_other)
     return StreamingResponse(lines, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
-
-
-def _position(site: Site, last: str) -> tuple[int, bool]:
-    """Return where to begin, and whether the client knew another start of the server."""
-    if not last:
-        return site.feed.number, False
-    epoch, _, number = last.rpartition("-")
-    if not (number.isascii() and number.isdigit() and len(number) < 18):
-        raise Refused(400, "Last-Event-ID: expected the id of an event of this stream")
-    return (int(number), False) if epoch == site.epoch else (site.feed.number, True)
 
 
 async def _lines(site: Site, session: str, position: int, *, is_other: bool) -> AsyncGenerator[str]:
