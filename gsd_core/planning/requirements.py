@@ -124,15 +124,10 @@ def _trace_rows(text: str) -> Iterator[tuple[int, list[str], dict[str, int]]]:
         row = [cell.strip() for cell in cells(line)]
         if not row:
             columns = {}
-        elif _is_trace_head(row):
+        elif row[0].lower() in ("requirement", "req", "id") and "phase" in map(str.lower, row):
             columns = {name.lower(): i for i, name in enumerate(row)}
         elif columns:
             yield at, row, columns
-
-
-def _is_trace_head(row: Sequence[str]) -> bool:
-    names = [cell.lower() for cell in row]
-    return bool(names) and names[0] in ("requirement", "req", "id") and "phase" in names
 
 
 def map_requirement(text: str, change: MapRequirement) -> str:

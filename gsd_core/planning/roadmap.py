@@ -438,7 +438,14 @@ class _Parser:
             known = [one.version for one in (*self.roadmap.listed, *self.roadmap.milestones)]
             if same_version(version, known) not in known:
                 self.roadmap.listed.append(Milestone(version=version, name="", shipped=False, running=False))
-        self._check_size(at)
+        # A larger file would later take quadratic time; real roadmaps have dozens of phases.
+        roadmap = self.roadmap
+        mentions = (roadmap.sections, roadmap.entries, roadmap.table_entries, roadmap.rows)
+        milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
+        if any(len(group) > MAX_PHASES for group in (*mentions, *milestones)):
+            message = f"names more than {MAX_PHASES} phases or milestones"
+            hint = "move shipped milestones to .planning/milestones/"
+            raise PlanningError(message, path=PATH, line=at + 1, hint=hint)
 
     def _read_tag(self, at: int, line: str) -> None:
         if re.match(r"\s*<details\b", line, re.IGNORECASE):
@@ -558,16 +565,6 @@ class _Parser:
                 ticked=any(map(says_complete, row[1:])),
             )
             self.roadmap.table_entries.append(entry)
-
-    def _check_size(self, at: int) -> None:
-        """Reject a file that would later take quadratic time; real roadmaps have dozens of phases."""
-        roadmap = self.roadmap
-        mentions = (roadmap.sections, roadmap.entries, roadmap.table_entries, roadmap.rows)
-        milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
-        if any(len(group) > MAX_PHASES for group in (*mentions, *milestones)):
-            message = f"names more than {MAX_PHASES} phases or milestones"
-            hint = "move shipped milestones to .planning/milestones/"
-            raise PlanningError(message, path=PATH, line=at + 1, hint=hint)
 
 
 def _progress_columns(head: Sequence[str]) -> dict[str, int]:
