@@ -265,11 +265,8 @@ def contradictions(facts: Iterable[Fact], text: str) -> tuple[Fact, ...]:
     Numbers are of one kind if they have the same unit or, without a unit, the same bound.
     """
     others = {_comparable(one) for one in exact_facts(text)}
-    return tuple(
-        fact
-        for fact in missing_facts(facts, text)
-        if (fact.kind == "order" or fact.unit or fact.bound) and _comparable(fact) in others
-    )
+    missing = (fact for fact in missing_facts(facts, text) if _comparable(fact) in others)
+    return tuple(fact for fact in missing if fact.kind == "order" or fact.unit or fact.bound)
 
 
 def _comparable(fact: Fact) -> tuple[str, ...]:

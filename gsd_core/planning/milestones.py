@@ -112,9 +112,8 @@ def merged(*groups: Sequence[Milestone]) -> tuple[Milestone, ...]:
     found: dict[str, Milestone] = {}
     for milestone in (one for group in groups for one in group):
         known = found.setdefault(milestone.version, milestone)
-        found[milestone.version] = attrs.evolve(
-            known, name=known.name or milestone.name, phases=known.phases or milestone.phases
-        )
+        name, phases = known.name or milestone.name, known.phases or milestone.phases
+        found[milestone.version] = attrs.evolve(known, name=name, phases=phases)
     return tuple(sorted(found.values(), key=lambda one: phase_order(one.version[1:])))
 
 

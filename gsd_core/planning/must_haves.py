@@ -344,11 +344,8 @@ def _coverage(own: MustHaveResult, phase: PhaseView, results: MustHaveResults) -
         return Coverage(requirement=requirement, plans=plans, status="orphaned", proof="no truth serves it")
     # Ids of must-haves begin with `01-02:`, those of task checks with `01-02/`.
     prefixes = tuple(f"{plan}{mark}" for plan in plans for mark in ":/")
-    files = [
-        one
-        for one in (*results.artifacts, *results.links)
-        if one.status != "open" and any(name.startswith(prefixes) for name in one.must_have.ids)
-    ]
+    reported = [one for one in (*results.artifacts, *results.links) if one.status != "open"]
+    files = [one for one in reported if any(name.startswith(prefixes) for name in one.must_have.ids)]
     checks = tuple(f"{plan}/" for plan in plans)
     judged = [own, *serving, *files]
     reasons = [one.proof for one in judged if one.status in UNMET]

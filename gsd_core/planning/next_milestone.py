@@ -201,6 +201,5 @@ def _heading_line(lines: Lines, *names: str) -> int | None:
 
 def with_footer(text: str, words: str) -> str:
     """Return PROJECT.md with its last line saying when it was updated; without such a line, unchanged."""
-    return re.sub(
-        r"^\*Last updated:.*\*\s*$", lambda _: f"*Last updated: {words}*\n", text, flags=re.MULTILINE
-    )
+    line = f"*Last updated: {words}*\n"
+    return re.sub(r"^\*Last updated:.*\*\s*$", lambda _: line, text, flags=re.MULTILINE)

@@ -93,10 +93,8 @@ def _listed(text: str) -> Iterator[Requirement]:
             else:
                 category = heading[2].rstrip("# ")
         elif (match := REQUIREMENT_LINE.match(line)) and version:
-            done = (match[3] or " ") in "xX"
-            yield Requirement(
-                id=match[5], text=prose(match[6]), category=category, version=version, done=done
-            )
+            words, done = prose(match[6]), (match[3] or " ") in "xX"
+            yield Requirement(id=match[5], text=words, category=category, version=version, done=done)
 
 
 def _version(heading: str) -> str:

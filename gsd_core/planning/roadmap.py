@@ -544,9 +544,8 @@ class _Parser:
         match = ROW_NUMBER.match(first) if self.columns or self.name_column else None
         if match is None:
             return
-        milestone = (
-            row[self.columns["milestone"]] if self.columns.get("milestone", len(row)) < len(row) else ""
-        )
+        column = self.columns.get("milestone", len(row))
+        milestone = row[column] if column < len(row) else ""
         found = Row(
             line=at,
             number=normal_phase(match[1]),

@@ -248,10 +248,8 @@ def _end_of_phase(roadmap: Roadmap, lines: Lines, section: Section) -> int:
     A section has no end mark: a rule, or a table about other phases, may follow the last one.
     """
     end = section.end
-    tables = [
-        row.line for row in roadmap.rows if section.line < row.line < end and row.number != section.number
-    ]
-    if tables:
+    others = [row.line for row in roadmap.rows if row.number != section.number]
+    if tables := [line for line in others if section.line < line < end]:
         end = min(tables)
         while end > section.line + 1 and (cells(lines[end - 1]) or not lines[end - 1].strip()):
             end -= 1
@@ -295,9 +293,8 @@ def _renumber_lines(roadmap: Roadmap, lines: Lines, change: Renumbering) -> None
                 lines[at] = lines[at][: start + match.start(1)] + new + lines[at][start + match.end(1) :]
     for at in range(len(lines)):
         line = lines[at]
-        named = listed_milestone(line) or (
-            milestone_of(line) if line.lstrip().startswith(("#", "<")) else None
-        )
+        is_title = line.lstrip().startswith(("#", "<"))
+        named = listed_milestone(line) or (milestone_of(line) if is_title else None)
         if named and not named.shipped and not PHASE_HEADING.match(line):
             lines[at] = in_ranges(line, change)
         elif "order" in line.lower() and (match := _ORDER.search(line)):

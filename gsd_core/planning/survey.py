@@ -433,11 +433,8 @@ class Survey:
     def on_disk_only(self) -> tuple[Folder, ...]:
         """Return the folders of phases that no roadmap names."""
         known = {phase.number for phase in self.roadmap_phases}
-        return tuple(
-            folder
-            for folder in every_folder(self.root, f"{self.base}/phases")
-            if not known & set(folder.names)
-        )
+        folders = every_folder(self.root, f"{self.base}/phases")
+        return tuple(folder for folder in folders if known.isdisjoint(folder.names))
 
     def _folder(self, phase: RoadmapPhase) -> Folder | None:
         number, code = phase.number, phase.mention.code
