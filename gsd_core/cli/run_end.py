@@ -185,12 +185,8 @@ def read_finished(options: GlobalOptions) -> Finished | None:
         rows, branch = asyncio.run(git_facts(planning, project.root))
         phases = phase_rows(project.state)
         wanted = [row for row in rows if row.phase]
-        passed = {
-            check.command
-            for row in rows
-            for check in row.checks
-            if check.result and check.result.status == "holds"
-        }
+        checks = [check for row in rows for check in row.checks]
+        passed = {one.command for one in checks if one.result and one.result.status == "holds"}
         with open_journal(project.root) as journal:
             summary = summarize(journal.events(run=project.last_run.id, facts_only=True))
         return Finished(
