@@ -97,9 +97,8 @@ class NewPackage:
         code = _read(f"examples/{self.example}.py")
         tests = _read(f"examples/test_{self.example}.py")
         summary, _, details = inspect.cleandoc(ast.get_docstring(ast.parse(code)) or "").partition("\n")
-        used = [
-            spec for name, spec in _LIBRARIES.items() if re.search(rf"^(?:from|import) {name}\b", code, re.M)
-        ]
+        imported = re.findall(r"^(?:from|import) (\w+)", code, re.M)
+        used = [spec for name, spec in _LIBRARIES.items() if name in imported]
         dependencies = ", ".join(f'"{name}"' for name in ("gsd-core", *used))
         pyproject, readme = Template(_read("template/pyproject.toml")), Template(_read("template/README.md"))
         texts = {
