@@ -61,8 +61,7 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
     if parallel:
         given_options += ["--workspace", "worktree", "--max-parallel", "4", "--depth", "comprehensive"]
         given_options += ["--script", str(rehearsal.PARALLEL)]
-    code = _rehearse(ctx, root, given_options)
-    if code:
+    if code := _rehearse(ctx, root, given_options):
         print_line()
         print_line(f"The demo has not finished. It is in {root}; remove it with:")
         print_line(f"  rm -rf {shlex.quote(str(root))}", exact=True)

@@ -480,8 +480,7 @@ def parse_idea(text: str) -> StatedIdea | None:
 
     Cached, because the planning files are read after every step and a long idea takes a second.
     """
-    opening = _TAG.search(text)
-    if not opening:
+    if not (opening := _TAG.search(text)):
         return None
     end = text.find(f"\n</idea-{opening[1]}>", opening.end())
     if end < 0:

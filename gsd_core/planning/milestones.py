@@ -86,8 +86,7 @@ def is_version(text: str) -> bool:
 
 def listed_milestone(line: str) -> Milestone | None:
     """Return the milestone of a line in the list: ``- ✅ **v1.0 MVP** — Phases 1-4 (shipped DATE)``."""
-    match = BULLET.match(line[:MAX_TEXT])
-    if not match:
+    if not (match := BULLET.match(line[:MAX_TEXT])):
         return None
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)?", r"\1", match[1])
     bold = re.search(r"\*\*([^*]+)\*\*", text)

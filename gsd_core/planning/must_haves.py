@@ -299,8 +299,7 @@ def results_of(
 
 def _result(must_have: MustHave, report: GapReport) -> MustHaveResult:
     """Derive a must-have's result: a gap outweighs evidence, and without evidence it does not hold."""
-    gaps = tuple(gap for gap in report.gaps if _is_gap_in(must_have, gap))
-    if gaps:
+    if gaps := tuple(gap for gap in report.gaps if _is_gap_in(must_have, gap)):
         status = _status_of_gaps(gaps)
         return MustHaveResult(must_have=must_have, status=status, proof=gaps[0].reason, gaps=gaps)
     if check := next((check for check in report.human if must_have.is_about(check.about)), None):

@@ -43,7 +43,11 @@ _RANGE = re.compile(
 
 def parse_requirements(text: str) -> tuple[Requirement, ...]:
     """Return the requirements in the order of the file; of two with the same id, the first."""
-    traced = dict(_traced(text))
+    traced: dict[str, tuple[str, str]] = {}
+    for _, row, columns in _trace_rows(text):
+        values = {name: row[i] for name, i in columns.items() if i < len(row)}
+        number = re.search(rf"(?<![\w.]){TOKEN}", values.get("phase", ""))
+        traced[row[0].strip("*` ")] = normal_phase(number[0]) if number else "", values.get("status", "")
     found: dict[str, Requirement] = {}
     for requirement in _listed(text):
         phase, status = traced.get(requirement.id, ("", ""))
@@ -105,14 +109,6 @@ def _version(heading: str) -> str:
     if any(word in lowered for word in ("out of scope", "traceability", "coverage")):
         return ""
     return "v2" if any(word in lowered for word in ("future", "later", "deferred")) else "v1"
-
-
-def _traced(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the rows of the traceability table: a requirement's id, its phase and its status."""
-    for _, row, columns in _trace_rows(text):
-        found = {name: row[i] for name, i in columns.items() if i < len(row)}
-        phase = re.search(rf"(?<![\w.]){TOKEN}", found.get("phase", ""))
-        yield row[0].strip("*` "), (normal_phase(phase[0]) if phase else "", found.get("status", ""))
 
 
 def _trace_rows(text: str) -> Iterator[tuple[int, list[str], dict[str, int]]]:

@@ -537,7 +537,10 @@ class _Parser:
             self.columns, self.name_column = {}, 0
             return
         if _PHASE_COLUMN.fullmatch(row[0]):
-            self.columns = _progress_columns(row)
+            names = ["plans" if name.startswith("plans") else name for name in map(str.lower, row)]
+            # Without a status, it is not a table of progress.
+            wanted = ("plans", "status", "completed", "milestone") if "status" in names else ()
+            self.columns = {name: i for i, name in enumerate(names) if name in wanted}
             self.name_column = next((i for i, cell in enumerate(row) if _NAME_COLUMN.fullmatch(cell)), 0)
             return
         first = row[0].strip("* ")
@@ -564,15 +567,6 @@ class _Parser:
                 ticked=any(map(says_complete, row[1:])),
             )
             self.roadmap.table_entries.append(entry)
-
-
-def _progress_columns(head: Sequence[str]) -> dict[str, int]:
-    """Return the columns of a progress table, none if the table has no ``Status``."""
-    names = [name.lower() for name in head]
-    if "status" not in names:
-        return {}
-    found = {"plans" if name.startswith("plans") else name: i for i, name in enumerate(names)}
-    return {name: i for name, i in found.items() if name in ("plans", "status", "completed", "milestone")}
 
 
 def _field(lines: Sequence[str], name: str) -> str:

@@ -287,8 +287,7 @@ def _renumber_lines(roadmap: Roadmap, lines: Lines, change: Renumbering) -> None
         if number in change.numbers and at not in shipped:
             first = cells(lines[at])[0]
             start = lines[at].index("|") + 1 + len(first) - len(first.lstrip("* \t"))
-            match = ROW_NUMBER.match(lines[at][start:])
-            if match:
+            if match := ROW_NUMBER.match(lines[at][start:]):
                 new = like(match[1], change.of(number))
                 lines[at] = lines[at][: start + match.start(1)] + new + lines[at][start + match.end(1) :]
     for at in range(len(lines)):

@@ -370,8 +370,7 @@ def _fill_frontmatter(lines: Lines, top: Keys, progress: Keys | None = None) -> 
     """
     parent = ""
     for at in range(1, _start_of_body(lines) - 1):
-        match = _KEY.match(lines[at])
-        if not match:
+        if not (match := _KEY.match(lines[at])):
             continue
         values = progress if match[1] and parent == "progress" else None if match[1] else top
         parent = parent if match[1] else match[2]

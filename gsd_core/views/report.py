@@ -145,11 +145,15 @@ def _tiles(report: Report) -> Html:
     finished = sum(row.status == "completed" for row in rows)
     assumed = len(summary.assumed)
     answers = sum(one.answer is not None for one in summary.decisions)
+    elapsed = ""
+    if summary.processes > 1 and summary.started_at and summary.last_at:
+        passed = duration_text(summary.last_at - summary.started_at)
+        elapsed = f"in {summary.processes} processes, over {passed}"
     tiles: list[tuple[str, str | Html, str]] = [
         ("State", _badge(sign, report.status, color), outcome),
         ("Phases complete", f"{finished} of {len(rows)}", ""),
         ("Requirements verified", f"{verified} of {len(wanted)}", ""),
-        ("Time worked", duration_text(summary.worked), _elapsed(summary)),
+        ("Time worked", duration_text(summary.worked), elapsed),
         ("Cost", _amount(summary.costs), tokens_text(summary.costs.usage)),
         ("Commits", str(len(summary.commits)), ""),
         ("Questions answered", str(answers), f"{assumed} of them assumed" if assumed else ""),
@@ -162,12 +166,6 @@ def _tiles(report: Report) -> Html:
         ],
         class_="tiles",
     )
-
-
-def _elapsed(summary: RunSummary) -> str:
-    if summary.processes < 2 or not summary.started_at or not summary.last_at:
-        return ""
-    return f"in {summary.processes} processes, over {duration_text(summary.last_at - summary.started_at)}"
 
 
 def _attention(report: Report) -> list[Html]:
