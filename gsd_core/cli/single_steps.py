@@ -85,15 +85,15 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
     if view.verdict is None:
         raise UserError(f"phase {number} was not verified, so no gaps are known", hint=f"gsd verify {number}")
     if waiting:
-        message = f"phase {number} has plans that are not executed: {some_of(waiting)}"
-        raise UserError(message, hint=f"gsd execute {number}")
+        unexecuted = f"phase {number} has plans that are not executed: {some_of(waiting)}"
+        raise UserError(unexecuted, hint=f"gsd execute {number}")
     if view.verdict.status != "gaps_found" or not view.verdict.gaps:
-        message = f"the last verification of phase {number} found no gaps"
-        raise UserError(message, hint=f"see it with: gsd gaps {number}")
+        no_gaps = f"the last verification of phase {number} found no gaps"
+        raise UserError(no_gaps, hint=f"see it with: gsd gaps {number}")
     [judged] = asyncio.run(with_verdicts(Git(planned_root(options)), [view]))
     if judged.verdict and judged.verdict.stale:
-        message = f"the verification of phase {number} is older than its last executed plan"
-        raise UserError(message, hint=f"verify it again with: gsd verify {number}")
+        outdated = f"the verification of phase {number} is older than its last executed plan"
+        raise UserError(outdated, hint=f"verify it again with: gsd verify {number}")
     step = round_of(state, PLAN, number)
     # Round 0 is the plan step of the phase itself, even if other tools made its plans.
     return {str(StepId(kind=PLAN, phase=number, round=max(step.round, 1))): ""}

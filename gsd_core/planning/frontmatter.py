@@ -245,8 +245,8 @@ def _yaml_classes() -> tuple[Any, Any]:
             anchor, line = event.anchor, _line(event.start_mark)
             # An alias without an anchor is text that lacks quotes, such as *.py, and is repaired.
             if isinstance(event, AliasEvent) and anchor in composer.anchors:
-                hint = "repeat the value instead"
-                raise PlanningError("YAML aliases are not allowed", line=line, hint=hint)
+                fix = "repeat the value instead"
+                raise PlanningError("YAML aliases are not allowed", line=line, hint=fix)
             is_collection = isinstance(event, CollectionStartEvent)
             self.nesting += is_collection
             if self.nesting > MAX_DEPTH:
