@@ -211,14 +211,7 @@ def run_small(
     Raises ``ConfigError`` for an invalid plugin or setting, and ``AssertionError`` if the run has not ended
     after *limit*: it names the open questions that the run waits for.
     """
-    date = "2030-01-01"
-    planning = {
-        "PROJECT.md": render_project("Small", "A project for tests.", "It works.", (), (), (), (), date),
-        "ROADMAP.md": render_roadmap("Small", "It is built in one phase.", (_PHASE,), date),
-        "STATE.md": render_state(core_value="It works.", phases=(_PHASE,), date=date),
-    }
-    own = {f".planning/{name}": text for name, text in planning.items()}
-    make_repository(root, {**own, **(files or {})})
+    _make_project(root, files or {})
     work, human = SmallWork(dict(writes)), SmallHuman(answers or {})
     given = make_hooks(*plugins, **named)
     stand_ins: dict[str, object] = {"small": work}
@@ -328,6 +321,17 @@ def _verify(step: StepRequest) -> StepResult:
     text = render_verification(step.phase, report, now=step.now, previous=step.phase.verdict)
     file = FileWrite(path=f"{step.phase.directory}/01-VERIFICATION.md", text=text)
     return StepResult(subject="docs(01): verify phase", outcome=Verified(report=report), files=(file,))
+
+
+def _make_project(root: Path, files: Mapping[str, str]) -> None:
+    """Make a repository with a roadmap and *files*, committed."""
+    date = "2030-01-01"
+    planning = {
+        "PROJECT.md": render_project("Small", "A project for tests.", "It works.", (), (), (), (), date),
+        "ROADMAP.md": render_roadmap("Small", "It is built in one phase.", (_PHASE,), date),
+        "STATE.md": render_state(core_value="It works.", phases=(_PHASE,), date=date),
+    }
+    make_repository(root, {**{f".planning/{name}": text for name, text in planning.items()}, **files})
 
 
 def _texts(root: Path) -> dict[str, str]:
