@@ -64,9 +64,8 @@ def command(ctx: click.Context, question_id: str, words: tuple[str, ...], as_jso
     holder = project.holder
     if as_json:
         taken_by = holder.pid if holder else None
-        print_json(
-            {"question": question.id, "words": answer.words, "taken_by": taken_by, "replaced": replaced}
-        )
+        about = {"question": question.id, "words": answer.words}
+        print_json({**about, "taken_by": taken_by, "replaced": replaced})
         return
     verb = "replaced the answer to" if replaced else "answered"
     print_line(f"{verb} {question.id}: {answer.words}; {next_step}")

@@ -59,14 +59,12 @@ def start_session(options: RunOptions, hooks: Hooks) -> int:
         return 0
     state = f"slot {session.slot}" if session.slot else session.reason or "queued"
     print_line(f"started session {session.id} ({state})")
+    stop = f"stop it with: gsd stop {session.id}"
     if plugin == BUILT_IN_HOST:
-        print_line(
-            f"watch it with: gsd attach {session.id}; stop it with: gsd stop {session.id}; all: gsd ps"
-        )
+        print_line(f"watch it with: gsd attach {session.id}; {stop}; all: gsd ps")
     else:
         status = f"gsd -C {shlex.quote(str(session.project))} status"
-        stop = f"gsd stop {session.id}"
-        print_line(f"run by the plugin {plugin}; see how far it is with: {status}; stop it with: {stop}")
+        print_line(f"run by the plugin {plugin}; see how far it is with: {status}; {stop}")
     return 0
 
 

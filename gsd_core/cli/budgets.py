@@ -77,8 +77,7 @@ def without_limit(root: Path) -> str:
             of = share * used.tokens // phases
             return dollars_text(used.dollars * share / phases) if known else f"{of:,} tokens"
 
-        about = (
-            f"by this project's journal, a phase takes {amount(1)} on average ({counted(phases, 'phase')})"
-        )
+        average = f"{amount(1)} on average ({counted(phases, 'phase')})"
+        about = f"by this project's journal, a phase takes {average}"
         about += f", so the {counted(rest, 'open phase')} may take {amount(rest)}" if rest else ""
     return f"nothing limits what this run may use; {about}"

@@ -134,8 +134,6 @@ LOAD_PLUGINS = (
 )
 """The subcommands for which ``-p`` and ``--plugins-dir`` make a difference."""
 
-# The demo has a folder of its own, and sessions are those of all projects.
-_OF_NO_PROJECT = ("demo", *PLUGIN_COMMANDS)
 # Not in what is completed already, such as `.venv/bin/gsd resume`.
 _MENTION = re.compile(rf"(?<![\w/.-])gsd ({'|'.join((*COMMANDS, *PLUGIN_COMMANDS))})\b")
 
@@ -168,7 +166,8 @@ def with_global_options(text: str, options: GlobalOptions) -> str:
     """
 
     def complete(match: re.Match[str]) -> str:
-        if match[1] in _OF_NO_PROJECT:
+        # The demo has a folder of its own, and sessions are those of all projects.
+        if match[1] == "demo" or match[1] in PLUGIN_COMMANDS:
             return shlex.join([program(), match[1]])
         return f"{base_command(options, plugins=match[1] in LOAD_PLUGINS)} {match[1]}"
 

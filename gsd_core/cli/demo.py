@@ -61,8 +61,7 @@ def command(ctx: click.Context, folder: Path | None, yes: bool, parallel: bool) 
     if parallel:
         given_options += ["--workspace", "worktree", "--max-parallel", "4", "--depth", "comprehensive"]
         given_options += ["--script", str(rehearsal.PARALLEL)]
-    code = _rehearse(ctx, root, given_options)
-    if code:
+    if code := _rehearse(ctx, root, given_options):
         print_line()
         print_line(f"The demo has not finished. It is in {root}; remove it with:")
         print_line(f"  rm -rf {shlex.quote(str(root))}", exact=True)
@@ -133,11 +132,8 @@ def _side_by_side(root: Path) -> Iterator[str]:
             active -= {plan} if kind == "step.completed" else set()
             meanwhile = 0 if kind == "question.asked" else meanwhile + (kind == "task.committed")
             is_merge = kind == "task.committed" and record.data["name"].startswith("Merge with ")
-            if (
-                plan
-                and entry
-                and (is_merge or kind in ("merge.failed", "question.asked", "question.answered"))
-            ):
+            is_told = is_merge or kind in ("merge.failed", "question.asked", "question.answered")
+            if plan and entry and is_told:
                 went_on = f"; meanwhile, others committed {counted(meanwhile, 'task')}"
                 is_late = kind == "question.answered" and meanwhile
                 lines.append(f"  {plan}: {entry.text}{went_on if is_late else ''}")

@@ -105,11 +105,9 @@ def diagnose(options: GlobalOptions, root: Path) -> list[Check]:
     loaded, settings = _settled(loaded, root, checks)
     # Without its settings, the agent that would be checked is not the one of a run.
     run: RunSettings = settings.of(RunSettings) if settings else RunSettings()
-    agents = (
-        _guarded("agent", "agent", partial(project.check_agents, loaded, settings, root))
-        if settings
-        else [Check("agent", "agent", "skipped", "see settings")]
-    )
+    agents = [Check("agent", "agent", "skipped", "see settings")]
+    if settings:
+        agents = _guarded("agent", "agent", partial(project.check_agents, loaded, settings, root))
     return [
         *checks,
         *_guarded("plugins", "plugins", partial(project.check_plugins, loaded)),

@@ -22,6 +22,8 @@ from gsd_core.run.preflight import check_temporary_folder
 from gsd_core.settings import trust_folder
 from gsd_core.views.diagnosis import Check, CheckState
 
+from .project import nearest_folder
+
 IDENTITY_FIX = 'git config --global user.name "NAME" && git config --global user.email "EMAIL"'
 FEW_BYTES, SCARCE_BYTES = 200 << 20, 2 << 30
 """Free space with which a run cannot finish, and with which it may not: dependencies, checkouts, caches."""
@@ -128,7 +130,7 @@ def check_own_folder() -> Iterator[Check]:
     found, fix = str(folder.parent), ""
     try:
         # Tried out, because permissions do not tell about read-only mounts, and root has all of them.
-        with tempfile.TemporaryFile(dir=_nearest(folder)):
+        with tempfile.TemporaryFile(dir=nearest_folder(folder)):
             pass
     except OSError:
         state, found = "warning", f"{found} cannot be written, so gsd cannot remember what you trust"
@@ -143,7 +145,7 @@ def check_space(
     wanted = {"the project": root, "temporary files": Path(tempfile.gettempdir())}
     seen: set[int] = set()
     for what, path in wanted.items():
-        near = _nearest(path)
+        near = nearest_folder(path)
         if (device := near.stat().st_dev) in seen:
             continue
         seen.add(device)
@@ -157,8 +159,3 @@ def check_space(
             found += f", room for {status.f_favail} more files only"
         fix = "" if state == "ok" else f"free some space there; what uses it: du -xh {near} | sort -h | tail"
         yield Check("machine", "disk", state, found, fix)
-
-
-def _nearest(path: Path) -> Path:
-    """Return *path*, or the nearest folder above it that exists."""
-    return next((one for one in (path, *path.parents) if one.exists()), Path("/"))

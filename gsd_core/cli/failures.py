@@ -100,10 +100,13 @@ def _failure_of(error: BaseException, options: GlobalOptions) -> _Failure:
         case OSError() | MemoryError() | RuntimeError() if trouble := _machine_error(error):
             return _failure_of(trouble, options)
         case GsdError():
+            # The first cause that says more than the error does.
+            cause = error.__cause__
+            while cause is not None and (not str(cause) or str(cause) in str(error)):
+                cause = cause.__cause__
+            said = str(cause) if isinstance(cause, GsdError) else ""
             hint = with_global_options(error.hint, options)
-            return _Failure(
-                kind=kind, code=exit_code(error), message=str(error), cause=_cause(error), hint=hint
-            )
+            return _Failure(kind=kind, code=exit_code(error), message=str(error), cause=said, hint=hint)
         case _:
             return _Failure(
                 kind=kind,
@@ -124,14 +127,6 @@ def _machine_error(error: BaseException) -> MachineError | None:
             hint = "send it somewhere else, or free some space there"
             return MachineError(f"cannot write to standard output: {error.strerror}", hint=hint)
     return machine_error(error)
-
-
-def _cause(error: GsdError) -> str:
-    """Return the first cause that says more than *error* does."""
-    cause = error.__cause__
-    while cause is not None and (not str(cause) or str(cause) in str(error)):
-        cause = cause.__cause__
-    return str(cause) if isinstance(cause, GsdError) else ""
 
 
 def _save_traceback(error: BaseException) -> str:

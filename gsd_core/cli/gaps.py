@@ -42,10 +42,7 @@ if TYPE_CHECKING:
 )
 @click.argument("phase")
 @click.option(
-    "--only",
-    multiple=True,
-    metavar="NAME",
-    help="ask this detector only, and show its gaps (repeatable)",
+    "--only", multiple=True, metavar="NAME", help="ask this detector only, and show its gaps (repeatable)"
 )
 @click.option("--watch", "watches", is_flag=True, help="repeat this after each change, until Ctrl-C")
 @click.option("--read-only", is_flag=True, help="show only the verdict on disk; run no detector")
@@ -289,10 +286,9 @@ def _show(phase: PhaseView, found: PhaseGaps) -> None:
     for failed in found.failed:
         print_line(styled(f"  a detector failed: {one_line(failed, 300)}", "yellow"))
     if not (found.gaps or found.human or found.failed):
-        known = found.status not in ("missing", "stale")
-        print_line(
-            "  no gaps" if known else f"  no gaps known; verify the phase with: gsd verify {phase.number}"
-        )
+        is_verified = found.status not in ("missing", "stale")
+        more = "" if is_verified else f" known; verify the phase with: gsd verify {phase.number}"
+        print_line(f"  no gaps{more}")
     if found.without:
         print_line(styled(f"  without the detectors {', '.join(found.without)}", "yellow"))
 

@@ -173,9 +173,8 @@ def _choose(choices: Sequence[Choice]) -> Choice | None:
             return choices[0]
         if typed.isdecimal() and 1 <= int(typed) <= len(choices):
             return choices[int(typed) - 1]
-        click.echo(
-            f"There is no choice {one_line(typed, 40)!r}: type a number from 1 to {len(choices)}, or q."
-        )
+        wanted = f"type a number from 1 to {len(choices)}, or q."
+        click.echo(f"There is no choice {one_line(typed, 40)!r}: {wanted}")
 
 
 def _ask(prompt: str) -> str | None:
@@ -198,20 +197,12 @@ def _asked_for(ctx: click.Context, choice: Choice, options: GlobalOptions) -> tu
         idea = typed if typed and _is_idea(Path(typed).expanduser()) else ""
     flags: list[str] = []
     saved: dict[str, str] = {}
+    cost = "Most that the run may cost, in US dollars? Press Enter for no limit: "
+    address = "Notify which address, such as ntfy://my-topic? Press Enter for none: "
     for name, flag, question, validate in (
         ("run.agent", "--agent", "Agent? Press Enter for the one of the settings: ", _is_agent),
-        (
-            "budget.max_usd",
-            "--max-budget-usd",
-            "Most that the run may cost, in US dollars? Press Enter for no limit: ",
-            _is_amount,
-        ),
-        (
-            "apprise.urls",
-            "--notify",
-            "Notify which address, such as ntfy://my-topic? Press Enter for none: ",
-            _is_address,
-        ),
+        ("budget.max_usd", "--max-budget-usd", cost, _is_amount),
+        ("apprise.urls", "--notify", address, _is_address),
     ):
         while True:
             typed = _ask(question)

@@ -83,14 +83,11 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
         print_line(styled(overall_status(issues), "bold"))
         for issue in issues:
             # Many messages begin with the path already.
-            location = (
-                f"{issue.path}:{issue.line}" if issue.line and issue.path not in issue.message else issue.path
-            )
-            text = issue.message if issue.message.startswith(issue.path) else f"{location}: {issue.message}"
+            line = f":{issue.line}" if issue.line and issue.path not in issue.message else ""
+            location = "" if issue.message.startswith(issue.path) else f"{issue.path}{line}: "
+            text = safe_text(f"{location}{issue.message}", multiline=False)
             note = " (--repair)" if issue.repairable else ""
-            print_line(
-                styled(f"  {issue.code} {safe_text(text, multiline=False)}{note}", STYLES[issue.severity])
-            )
+            print_line(styled(f"  {issue.code} {text}{note}", STYLES[issue.severity]))
             fix = with_global_options(safe_text(issue.fix, multiline=False), options)
             print_line(styled(f"       {fix}", "dim"))
     return 1 if overall_status(issues) == "broken" else 0

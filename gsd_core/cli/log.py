@@ -126,30 +126,18 @@ def command(
             and (not kinds or kind in kinds)
         )
 
+    def accepted(record: Record) -> Record | None:
+        return record if accepts(record, kind_of(record)) else None
+
     with suppress(KeyboardInterrupt):
         if as_json:
-            _read(
-                root,
-                lambda record: record if accepts(record, kind_of(record)) else None,
-                print_record,
-                follow=follow,
-                count=count,
-                after=after,
-            )
+            _read(root, accepted, print_record, follow=follow, count=count, after=after)
             return
         if prompts:
-            found = 0
-
-            def wanted(record: Record) -> Record | None:
-                nonlocal found
-                if not accepts(record, kind_of(record)):
-                    return None
-                found += 1
-                return record
-
+            found = True  # also if the reader closes the pager early
             with paged(wanted=not (no_pager or follow), project=root) as stream:
                 write = partial(_print_prompt, console(stream))
-                _read(root, wanted, write, follow=follow, count=count)
+                found = _read(root, accepted, write, follow=follow, count=count)
             if not found and not follow:
                 print_line("no prompt in the log matches")
             return
@@ -235,8 +223,8 @@ def _read(
     count: int | None,
     after: int = 0,
     facts_only: bool = False,
-) -> None:
-    """Show what *choose* makes of the records after number *after*.
+) -> bool:
+    """Show what *choose* makes of the records after number *after*; return whether that is anything.
 
     Of what exists, only the last *count* items are shown; *follow* continues with what is new.
     """
@@ -244,21 +232,22 @@ def _read(
 
     last: deque[T] = deque(maxlen=count)
     take = show if count is None else last.append
-    is_new = False
+    is_new = found = False
     while True:
         with open_journal(root) as journal:
             for record in journal.events(after=after, facts_only=facts_only):
                 after = record.seq
                 if (item := choose(record)) is not None:
+                    found = True
                     take(item)
                 # The active run, or the next one.
                 if is_new and record.kind == "run.closed":
-                    return
+                    return found
         for item in last:
             show(item)
         last.clear()
         if not follow:
-            return
+            return found
         if is_new:
             time.sleep(POLL_SECONDS)
         take, is_new = show, True
@@ -308,13 +297,11 @@ class _Printer:
         from gsd_core.views.story import step_words
 
         self._step = entry.step
-        if not entry.step:
-            self._print(Text())
-            return
-        words = entry.text if entry.heading else step_words(entry.step)
         self._print(Text())
-        title = styled(one_line(entry.step, 100), "bold")
-        self._wrapped(Text(), title.append_text(styled(f"  {one_line(words, MAX_TEXT)}", "dim")))
+        if entry.step:
+            words = entry.text if entry.heading else step_words(entry.step)
+            title = styled(one_line(entry.step, 100), "bold")
+            self._wrapped(Text(), title.append_text(styled(f"  {one_line(words, MAX_TEXT)}", "dim")))
 
     def _wrapped(self, lead: Text, text: Text) -> None:
         """Print *text* behind *lead*; at a terminal, further lines begin below its first character."""

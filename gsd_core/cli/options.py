@@ -155,12 +155,10 @@ def _option(section: str, attribute: attrs.Attribute[Any]) -> click.Option:
     default: Any = attribute.default
     if isinstance(default, tuple):
         default = ", ".join(map(str, cast("tuple[object, ...]", default)))
+    if isinstance(default, str) and default:
+        text += f" (default: {default})"
     # click must not fill in a default, because a flag that was not given must not override anything.
-    more: dict[str, Any] = {
-        "help": f"{text} (default: {default})" if isinstance(default, str) and default else text,
-        "expose_value": True,
-        "default": None,
-    }
+    more: dict[str, Any] = {"help": text, "expose_value": True, "default": None}
     if kind is bool:
         return click.Option(names, is_flag=True, **more)
     if get_origin(kind) is Literal:

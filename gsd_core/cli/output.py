@@ -93,11 +93,8 @@ def wrapped_text(text: Text, width: int, indent: str | None = None) -> list[Text
     A terminal would cut words anywhere. Commands and quantities stay whole, and so do words that are longer
     than a row: they are copied. Without an *indent*, rows are indented two columns more than their line.
     """
-    return [
-        row
-        for line in text.split("\n", allow_blank=True)
-        for row in _rows(line, max(width, MIN_WIDTH), indent)
-    ]
+    lines, width = text.split("\n", allow_blank=True), max(width, MIN_WIDTH)
+    return [row for line in lines for row in _rows(line, width, indent)]
 
 
 def _rows(line: Text, width: int, indent: str | None) -> list[Text]:
@@ -266,9 +263,8 @@ def print_table(
                 if cell:
                     print_line(Text(f"  {name}: ").append_text(cell))
         return
-    table = Table(
-        box=box.ASCII if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False, highlight=False
-    )
+    lines = box.ASCII if ascii_only else box.SIMPLE_HEAD
+    table = Table(box=lines, pad_edge=False, show_edge=False, highlight=False)
     for column in columns:
         table.add_column(column, overflow="fold", justify="right" if column in numbers else "left")
     for row in shown:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("phase", "name", "depends on", "plans", "status", "milestone")
 STYLES = {"complete": "green", "partial": "cyan", "planned": "cyan", "not started": "dim", "empty": "dim"}
-STATUS_TEXTS = {"no_directory": "not started"}
-"""Statuses with another text in the table than in JSON."""
 
 
 @gsd_command("phases", "gsd phases", "gsd phases --all", last=json_flag)
@@ -56,7 +54,7 @@ def command(ctx: click.Context, every: bool, workstream: str, as_json: bool) -> 
                 one_line(phase.name, 60),
                 ", ".join(phase.depends_on),
                 f"{phase.summaries}/{phase.plans}" if phase.plans else "",
-                STATUS_TEXTS.get(phase.status, phase.status),
+                phase.status.replace("no_directory", "not started"),
                 phase.milestone,
             )
             for phase in phases
@@ -75,9 +73,8 @@ def _why_empty(found: Survey, *, every: bool) -> str:
     path = f"{found.base}/ROADMAP.md"
     if not (found.root / path).exists():
         names = workstreams(found.root) if found.base == PLANNING else ()
-        others = (
-            f"; there are workstreams: {', '.join(names)} (choose one with --workstream)" if names else ""
-        )
+        known = ", ".join(names)
+        others = f"; there are workstreams: {known} (choose one with --workstream)" if known else ""
         return f"no phases: {path} does not exist{others}"
     try:
         check_names_phases(parse_roadmap(read_text(found.root, path)))

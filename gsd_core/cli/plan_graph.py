@@ -74,8 +74,7 @@ def _lines(graph: PlanGraph, views: list[PhaseView]) -> Iterator[str | Text]:
         for node in graph.nodes:
             if node.phase == view.number:
                 yield _line(node, signs, width)
-    left = [node for node in graph.nodes if node.id in graph.critical_path]
-    if left:
+    if left := [node for node in graph.nodes if node.id in graph.critical_path]:
         path = (" → " if can_show("→") else " -> ").join(graph.critical_path)
         tasks = sum(node.tasks for node in left)
         yield f"critical path: {path}" + (f" ({counted(tasks, 'task')} left)" if tasks else "")

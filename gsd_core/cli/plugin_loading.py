@@ -102,11 +102,8 @@ def without_plugins(loaded: Loaded, off: Mapping[str, str]) -> Loaded:
     """Return *loaded* without the plugins *off*, by name, with where that is set; ``-p`` keeps one."""
     infos: list[PluginInfo] = []
     for info in loaded.infos:
-        if (
-            info.name in off
-            and info.status in ("active", "broken")
-            and not loaded.choice.wanted.get(info.name)
-        ):
+        is_wanted = loaded.choice.wanted.get(info.name)
+        if info.name in off and info.status in ("active", "broken") and not is_wanted:
             if info.status == "active":
                 loaded.manager.unregister(name=info.name)
             detector = gsd_find_gaps.__name__ in info.hooks
@@ -135,11 +132,8 @@ def with_trusted(loaded: Loaded, hashes: frozenset[str]) -> Loaded:
     only = attrs.evolve(
         loaded.choice, named=(), directories=(), defaults=(), allowed=frozenset(added), strict=False
     )
-    found = {
-        i.name: i
-        for i in load(loaded.manager, only, hashes, present=loaded.infos)
-        if i.name in added and i.status != "blocked"
-    }
+    now = load(loaded.manager, only, hashes, present=loaded.infos)
+    found = {i.name: i for i in now if i.name in added and i.status != "blocked"}
     infos = tuple(found.get(i.name, i) if i.status == "untrusted" else i for i in loaded.infos)
     return attrs.evolve(loaded, infos=infos)
 

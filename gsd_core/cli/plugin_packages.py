@@ -185,8 +185,7 @@ def install(names: tuple[str, ...], no_index: bool, find_links: tuple[str, ...])
         _run(installer.install(packages, options), what)
     finally:
         begun.unlink()
-    added = sorted(set(_plugins()) - before)
-    if added:
+    if added := sorted(set(_plugins()) - before):
         print_line(f"Installed: {', '.join(name for name, _ in added)}. See: gsd plugins")
     else:
         print_line("Done. No new plugin was added; gsd plugins lists those that are there.")

@@ -109,9 +109,7 @@ def new(name: str, hook: str, directory: Path) -> None:
 
 
 @click.command(
-    "check",
-    cls=Command,
-    epilog=examples("gsd plugins check budget", "gsd plugins check ./my_plugin.py"),
+    "check", cls=Command, epilog=examples("gsd plugins check budget", "gsd plugins check ./my_plugin.py")
 )
 @click.argument("target")
 @click.option("--run-agent", is_flag=True, help="also call the plugin's agent, which may cost money")
@@ -293,16 +291,14 @@ def _contributions(loaded: Loaded, info: PluginInfo, settings: Settings | None) 
     hooks: list[Any] = []
     plugin = loaded.manager.get_plugin(info.name)
     for caller in sorted(loaded.manager.get_hookcallers(plugin) or (), key=lambda one: one.name):
-        spec = getattr(hookspecs, caller.name)
+        spec, setting = getattr(hookspecs, caller.name), SETTINGS_OF_HOOKS.get(caller.name)
         hooks += [
             {
                 "hook": caller.name,
                 "mode": mode_of(spec),
                 "level": stability_of(spec).level,
                 "order": "first" if impl.tryfirst else "last" if impl.trylast else None,
-                "used": f"if run.{setting} lists it"
-                if (setting := SETTINGS_OF_HOOKS.get(caller.name))
-                else None,
+                "used": f"if run.{setting} lists it" if setting else None,
             }
             for impl in caller.get_hookimpls()
             if impl.plugin is plugin
@@ -348,10 +344,5 @@ def _info_cells(info: PluginInfo) -> list[str | Text]:
     # A single file has no version; the start of its hash tells two of them apart.
     version = " ".join(part for part in (info.distribution, info.version) if part) or info.sha256[:12]
     hooks = ", ".join(hook.removeprefix("gsd_") for hook in info.hooks)
-    return [
-        styled(info.name, "bold"),
-        info.source,
-        styled(status, PLUGIN_STYLES[info.status]),
-        version,
-        hooks,
-    ]
+    name, state = styled(info.name, "bold"), styled(status, PLUGIN_STYLES[info.status])
+    return [name, info.source, state, version, hooks]

@@ -56,7 +56,7 @@ def needs_repository(root: Path) -> bool:
     """
     if root.exists() and not root.is_dir():
         raise ProjectError(f"{str(root)!r} is not a folder", hint="pass the project's folder to -C")
-    above = _nearest_folder(root)
+    above = nearest_folder(root)
     if git_common_dir(above) is None:
         return True
     if root.exists() and any(root.iterdir()):
@@ -65,7 +65,7 @@ def needs_repository(root: Path) -> bool:
     return asyncio.run(Git(above).is_ignored(f"{root.relative_to(above).as_posix()}/"))
 
 
-def _nearest_folder(root: Path) -> Path:
+def nearest_folder(root: Path) -> Path:
     """Return *root*, or the folder above it that exists."""
     return next(folder for folder in (root, *root.parents) if folder.is_dir())
 
@@ -86,7 +86,7 @@ def foreign_files(root: Path, idea: Path | None) -> list[str]:
 
 def make_folder(root: Path) -> None:
     """Create *root*, a folder inside a repository; raise ``ProjectError`` if git could not commit there."""
-    asyncio.run(Git(_nearest_folder(root)).check_identity())
+    asyncio.run(Git(nearest_folder(root)).check_identity())
     root.mkdir(parents=True, exist_ok=True)
 
 
@@ -94,7 +94,7 @@ def make_repository(root: Path, agents: Sequence[str]) -> None:
     """Create *root* as a repository for *agents*; raise ``ProjectError`` if git could not commit there."""
     rehearsal = tuple(agents) == REHEARSAL_AGENTS
     if not rehearsal:
-        asyncio.run(Git(_nearest_folder(root)).check_identity())
+        asyncio.run(Git(nearest_folder(root)).check_identity())
     root.mkdir(parents=True, exist_ok=True)
     asyncio.run(Git(root).init())
     if rehearsal:

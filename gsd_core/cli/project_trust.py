@@ -260,11 +260,9 @@ def changed_since_start(trust: ProjectTrust, root: Path, run: str) -> tuple[Want
 
 def _files(root: Path, plugins: Collection[Path]) -> Iterator[Want]:
     """Yield the other files in the plugins' folder, which the plugins may import or read."""
-    found = [
-        path
-        for path in sorted((root / ".gsd" / "plugins").rglob("*"))
-        if path not in plugins and "__pycache__" not in path.parts and (path.is_file() or path.is_symlink())
-    ]
+    inside = sorted((root / ".gsd" / "plugins").rglob("*"))
+    others = [path for path in inside if path not in plugins and "__pycache__" not in path.parts]
+    found = [path for path in others if path.is_file() or path.is_symlink()]
     if len(found) > MAX_FILES:
         message = f".gsd/plugins has {counted(len(found), 'file')}"
         raise ConfigError(message, hint=f"at most {MAX_FILES} are supported")
@@ -300,10 +298,8 @@ def _agent_folder(root: Path) -> Iterator[Want]:
 
 
 def _layers(root: Path) -> tuple[Layer, Layer]:
-    return (
-        toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS, inside=root),
-        planning_layer(read_config(root)),
-    )
+    own = toml_layer(root / PROJECT_SETTINGS, PROJECT_SETTINGS, inside=root)
+    return own, planning_layer(read_config(root))
 
 
 def _settings(loaded: Loaded, root: Path) -> tuple[ProjectSetting, ...]:
@@ -385,9 +381,8 @@ def _written_plans(root: Path) -> frozenset[str]:
         if not is_own_journal(journal, root):
             return frozenset()
         found |= {fact.data.sha256 for fact in journal.facts(PlanEdited)}
-        found |= {
-            digest for fact in journal.facts(StepCompleted) for digest in (fact.data.plans or {}).values()
-        }
+        completed = [fact.data.plans or {} for fact in journal.facts(StepCompleted)]
+        found |= {digest for plans in completed for digest in plans.values()}
         for fact in journal.facts(StepReturned):
             found |= {*(fact.data.plans or {}).values()}
             # A run that is killed has its plan on disk before the step is recorded as completed.

@@ -77,9 +77,8 @@ def show_end(end: RunEnd, run: RunOptions, budget: Decimal | None) -> None:
         return  # its last event has said it
 
     options, asked, in_full = run.global_options, run.asked, run.verbosity >= 0
-    answers = _answers(options, end, asked)
+    answers, results = _results(options, end, asked)
     finished = read_finished(options) if in_full or run.output == "json" else None
-    results = _results(options, end, asked)
     hint = with_global_options(_hint(end, finished, asked), options)
     if run.output == "json":
         data = _end_json(end, finished, options, budget) | {"hint": hint}
@@ -116,26 +115,19 @@ def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> s
     return hint.replace("run `gsd resume`", "repeat this command") if asked else hint
 
 
-def _answers(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the last words of the agents of the steps that the user asked for, by step."""
-    if not asked:
-        return {}
-    with open_journal(options.directory.resolve()) as journal:
-        return {
-            fact.step: safe_text(str(value["text"]))
-            for fact in journal.facts(AgentClosed, run=end.run)
-            if fact.step in asked and (value := fact.data.value)
-        }
-
-
-def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> list[str]:
-    """Return the files that the steps that the user asked for have written, in short."""
+def _results(
+    options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return what the steps that the user asked for gave: agents' last words by step, and files in short."""
+    answers: dict[str, str] = {}
     found: dict[str, list[str]] = {}
     root = options.directory.resolve()
     if asked:
         with open_journal(root) as journal:
-            for fact in journal.facts(RunOpened, StepCompleted, run=end.run):
+            for fact in journal.facts(RunOpened, AgentClosed, StepCompleted, run=end.run):
                 match fact.data:
+                    case AgentClosed(value=value) if fact.step in asked and value:
+                        answers[fact.step] = safe_text(str(value["text"]))
                     case RunOpened(answered=answered):
                         # An earlier process of the same command may have done some of them.
                         found = {step: found.get(step, []) for step in answered}
@@ -148,7 +140,7 @@ def _results(options: GlobalOptions, end: RunEnd, asked: Mapping[str, str]) -> l
                         found[fact.step] = [*map(safe_text, lines), *named]
                     case _:
                         pass
-    return [line for lines in found.values() for line in lines]
+    return answers, [line for lines in found.values() for line in lines]
 
 
 @attrs.frozen(kw_only=True)
@@ -185,12 +177,8 @@ def read_finished(options: GlobalOptions) -> Finished | None:
         rows, branch = asyncio.run(git_facts(planning, project.root))
         phases = phase_rows(project.state)
         wanted = [row for row in rows if row.phase]
-        passed = {
-            check.command
-            for row in rows
-            for check in row.checks
-            if check.result and check.result.status == "holds"
-        }
+        checks = [check for row in rows for check in row.checks]
+        passed = {one.command for one in checks if one.result and one.result.status == "holds"}
         with open_journal(project.root) as journal:
             summary = summarize(journal.events(run=project.last_run.id, facts_only=True))
         return Finished(
@@ -289,9 +277,7 @@ def _details(
 
 
 def _assumed(summary: RunSummary) -> Iterator[str]:
-
-    assumed = summary.assumed
-    if not assumed:
+    if not (assumed := summary.assumed):
         return
     yield from _line("assumed", f"{counted(len(assumed), 'answer')} that no person gave")
     for one in assumed[:MAX_LISTED]:

@@ -133,9 +133,8 @@ def _read(path: Path, inside: Path | None) -> tuple[Path, str, str, dict[str, An
 def _edited(text: str, section: str, key: str, line: str) -> str:
     """Return *text* with *line* for a key, or without the key's line if *line* is empty."""
     lines = text.splitlines(keepends=True)
-    header = next(
-        (n for n, one in enumerate(lines) if re.match(rf"\s*\[\s*{re.escape(section)}\s*\]", one)), None
-    )
+    is_header = re.compile(rf"\s*\[\s*{re.escape(section)}\s*\]").match
+    header = next((number for number, one in enumerate(lines) if is_header(one)), None)
     if header is None:
         if not line:
             return text

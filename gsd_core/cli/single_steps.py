@@ -18,7 +18,7 @@ from gsd_core.git import Git
 from gsd_core.git.command import Command
 from gsd_core.git.repository import files, is_repository
 from gsd_core.machine.due import round_of, startable_plans
-from gsd_core.machine.state import PlanSnapshot, State, StepRecord
+from gsd_core.machine.state import PlanSnapshot, State
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import DISCUSS, EXECUTE, PLAN, VERIFY, StepId, is_kind, normal_phase, slug
 from gsd_core.planning.model import PhaseView, Planning
@@ -79,27 +79,21 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
         if view.plans and not missing:
             next_step = f"gsd execute {number}" if waiting else f"gsd plan {number} --gaps"
             hint = f"execute them with: {next_step}" if waiting else f"plan what is missing with: {next_step}"
-            raise UserError(
-                f"phase {number} is planned already: {some_of([plan.id for plan in view.plans])}", hint=hint
-            )
+            plans = some_of([plan.id for plan in view.plans])
+            raise UserError(f"phase {number} is planned already: {plans}", hint=hint)
         return {str(round_of(state, PLAN, number)): ""}
     if view.verdict is None:
         raise UserError(f"phase {number} was not verified, so no gaps are known", hint=f"gsd verify {number}")
     if waiting:
-        raise UserError(
-            f"phase {number} has plans that are not executed: {some_of(waiting)}",
-            hint=f"gsd execute {number}",
-        )
+        unexecuted = f"phase {number} has plans that are not executed: {some_of(waiting)}"
+        raise UserError(unexecuted, hint=f"gsd execute {number}")
     if view.verdict.status != "gaps_found" or not view.verdict.gaps:
-        raise UserError(
-            f"the last verification of phase {number} found no gaps", hint=f"see it with: gsd gaps {number}"
-        )
+        no_gaps = f"the last verification of phase {number} found no gaps"
+        raise UserError(no_gaps, hint=f"see it with: gsd gaps {number}")
     [judged] = asyncio.run(with_verdicts(Git(planned_root(options)), [view]))
     if judged.verdict and judged.verdict.stale:
-        raise UserError(
-            f"the verification of phase {number} is older than its last executed plan",
-            hint=f"verify it again with: gsd verify {number}",
-        )
+        outdated = f"the verification of phase {number} is older than its last executed plan"
+        raise UserError(outdated, hint=f"verify it again with: gsd verify {number}")
     step = round_of(state, PLAN, number)
     # Round 0 is the plan step of the phase itself, even if other tools made its plans.
     return {str(StepId(kind=PLAN, phase=number, round=max(step.round, 1))): ""}
@@ -120,10 +114,9 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
     if not waiting:
         message = f"phase {number} is executed already: {some_of([plan.id for plan in view.plans])}"
         raise NotYet(message, hint=f"verify it with: gsd verify {number}", steps=unknown)
-    if unreadable := [plan for plan in waiting if plan.unreadable]:
-        raise ProjectError(
-            f"plan {unreadable[0].id} cannot be read: {unreadable[0].unreadable}", hint="fix it"
-        )
+    for one in waiting:
+        if one.unreadable:
+            raise ProjectError(f"plan {one.id} cannot be read: {one.unreadable}", hint="fix it")
     left = sorted(
         (PlanSnapshot(id=plan.id, depends_on=plan.depends_on, wave=plan.wave) for plan in waiting),
         key=lambda plan: (plan.wave, plan.id),
@@ -207,9 +200,8 @@ def exec_step(options: GlobalOptions, prompt: str, name: str | None) -> dict[str
         raise ConfigError("the prompt is empty", hint='gsd exec "PROMPT or /command"')
     # "r2" would be the second round of a step without a name.
     if name is not None and (not is_kind(name) or re.fullmatch(r"r\d+", name)):
-        raise ConfigError(
-            f"{name!r} cannot name a step", hint="use lower-case letters, digits and hyphens, at most 40"
-        )
+        hint = "use lower-case letters, digits and hyphens, at most 40"
+        raise ConfigError(f"{name!r} cannot name a step", hint=hint)
     digest = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()[:8]
     detail = name or f"{slug(prompt)[:24].rstrip('-')}-{digest}"
     # The folder may not exist yet: the run says how to make a project of it.
@@ -249,11 +241,8 @@ def _waiting(view: PhaseView) -> list[str]:
 
 def _next(state: State, wanted: StepId) -> StepId:
     """Return the step of that kind that is in progress, or that of the next round."""
-    known: list[StepRecord] = [
-        record
-        for record in state.steps.values()
-        if (record.id.kind, record.id.phase, record.id.detail) == (wanted.kind, wanted.phase, wanted.detail)
-    ]
+    key = (wanted.kind, wanted.phase, wanted.detail)
+    known = [one for one in state.steps.values() if (one.id.kind, one.id.phase, one.id.detail) == key]
     running = [record.id.round for record in known if record.status not in ("completed", "skipped")]
     number = min(running) if running else max([0, *(record.id.round + 1 for record in known)])
     return StepId(kind=wanted.kind, phase=wanted.phase, detail=wanted.detail, round=number)

@@ -21,16 +21,12 @@ def discuss(ctx: click.Context, /, phase: str, text: str, **given: Any) -> None:
 
     TEXT says what you want to discuss. Decisions are added to those that the phase's CONTEXT.md has.
     """
-    start(
-        ctx, given, partial(single_steps.discuss_step, phase=phase, words=text), (normal_phase(phase), text)
-    )
+    asked = partial(single_steps.discuss_step, phase=phase, words=text)
+    start(ctx, given, asked, (normal_phase(phase), text))
 
 
 @step_command(
-    "plan",
-    "gsd plan 2",
-    "# Plan how to close the gaps that the verification found.",
-    "gsd plan 2 --gaps",
+    "plan", "gsd plan 2", "# Plan how to close the gaps that the verification found.", "gsd plan 2 --gaps"
 )
 @click.argument("phase")
 @click.option("--gaps", is_flag=True, help="plan how to close the gaps of the phase's last verification")

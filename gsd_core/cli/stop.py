@@ -58,14 +58,11 @@ def _stop_session(ctx: click.Context, name: str, *, as_json: bool) -> None:
         print_json({"session": session.as_json()})
         return
     project = safe_text(session.project.name, multiline=False)
+    if session.state == "idle":
+        print_line(f"session {session.id} of {project} has not started and will not")
+        return
     # The host of another plugin has its own output, which gsd logs does not know.
-    watch = (
-        f"watch it with: gsd logs -f {session.id}"
-        if plugin == BUILT_IN_HOST
-        else f"see how far it is with: gsd -C {shlex.quote(str(session.project))} status"
-    )
-    print_line(
-        f"session {session.id} of {project} has not started and will not"
-        if session.state == "idle"
-        else f"asked session {session.id} of {project} to stop; {watch}"
-    )
+    watch = f"see how far it is with: gsd -C {shlex.quote(str(session.project))} status"
+    if plugin == BUILT_IN_HOST:
+        watch = f"watch it with: gsd logs -f {session.id}"
+    print_line(f"asked session {session.id} of {project} to stop; {watch}")

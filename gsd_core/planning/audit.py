@@ -208,9 +208,8 @@ def _audited(
         status = "satisfied"
         evidence = f"verified in phase {phase.number} and checked off; its SUMMARYs list no requirements"
     if failing and result:
-        evidence = (
-            f"the verification of phase {phase.number} says: {result.proof.strip('- ') or result.status}"
-        )
+        said = result.proof.strip("- ") or result.status
+        evidence = f"the verification of phase {phase.number} says: {said}"
     if status == "satisfied" and not requirement.done:
         evidence += "; not checked off in REQUIREMENTS.md"
     return AuditedRequirement(
@@ -251,9 +250,8 @@ def _debt(phase: PhaseView, root: Path) -> Iterator[str]:
     path = f"{phase.directory}/deferred-items.md"
     if phase.directory and kind_below(root, path) == "file":
         try:
-            items = [
-                match[2] for match in _ITEM.finditer(read_text(root, path)) if match[1] not in ("x", "X")
-            ]
+            found = _ITEM.finditer(read_text(root, path))
+            items = [match[2] for match in found if match[1] not in ("x", "X")]
         except PlanningError:
             items = [f"{path} cannot be read"]
         yield from (f"Deferred: {prose(item)}" for item in items[:MAX_ITEMS])

@@ -16,70 +16,55 @@ FOLDER = ".planning/codebase"
 READ_LIMIT = 200_000
 """Bytes of a document that are read."""
 
-SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+_DOCUMENTS = {
     "STACK.md": (
         "Technology Stack",
-        (
-            *("Languages", "Runtime", "Frameworks", "Key Dependencies"),
-            *("Configuration", "Platform Requirements"),
-        ),
+        "Stack analysis",
+        "Languages, Runtime, Frameworks, Key Dependencies, Configuration, Platform Requirements",
     ),
     "INTEGRATIONS.md": (
         "External Integrations",
-        (
-            *("APIs & External Services", "Data Storage", "Authentication & Identity"),
-            *("Monitoring & Observability", "CI/CD & Deployment", "Environment Configuration"),
-            "Webhooks & Callbacks",
-        ),
+        "Integration audit",
+        "APIs & External Services, Data Storage, Authentication & Identity, Monitoring & Observability, "
+        "CI/CD & Deployment, Environment Configuration, Webhooks & Callbacks",
     ),
     "ARCHITECTURE.md": (
         "Architecture",
-        (
-            *("Pattern Overview", "Layers", "Data Flow", "Key Abstractions", "Entry Points"),
-            *("Error Handling", "Cross-Cutting Concerns"),
-        ),
+        "Architecture analysis",
+        "Pattern Overview, Layers, Data Flow, Key Abstractions, Entry Points, Error Handling, "
+        "Cross-Cutting Concerns",
     ),
     "STRUCTURE.md": (
         "Codebase Structure",
-        (
-            *("Directory Layout", "Directory Purposes", "Key File Locations", "Naming Conventions"),
-            *("Where to Add New Code", "Special Directories"),
-        ),
+        "Structure analysis",
+        "Directory Layout, Directory Purposes, Key File Locations, Naming Conventions, "
+        "Where to Add New Code, Special Directories",
     ),
     "CONVENTIONS.md": (
         "Coding Conventions",
-        (
-            *("Naming Patterns", "Code Style", "Import Organization", "Error Handling", "Logging"),
-            *("Comments", "Function Design", "Module Design"),
-        ),
+        "Convention analysis",
+        "Naming Patterns, Code Style, Import Organization, Error Handling, Logging, Comments, "
+        "Function Design, Module Design",
     ),
     "TESTING.md": (
         "Testing Patterns",
-        (
-            *("Test Framework", "Test File Organization", "Test Structure", "Mocking"),
-            *("Fixtures and Factories", "Coverage", "Test Types", "Common Patterns"),
-        ),
+        "Testing analysis",
+        "Test Framework, Test File Organization, Test Structure, Mocking, Fixtures and Factories, Coverage, "
+        "Test Types, Common Patterns",
     ),
     "CONCERNS.md": (
         "Codebase Concerns",
-        (
-            *("Tech Debt", "Known Bugs", "Security Considerations", "Performance Bottlenecks"),
-            *("Fragile Areas", "Scaling Limits", "Dependencies at Risk", "Missing Critical Features"),
-            "Test Coverage Gaps",
-        ),
+        "Concerns audit",
+        "Tech Debt, Known Bugs, Security Considerations, Performance Bottlenecks, Fragile Areas, "
+        "Scaling Limits, Dependencies at Risk, Missing Critical Features, Test Coverage Gaps",
     ),
 }
-"""The title and the sections of each document, in GSD's order."""
-
-_FOOTERS = {
-    "STACK.md": "Stack analysis",
-    "INTEGRATIONS.md": "Integration audit",
-    "ARCHITECTURE.md": "Architecture analysis",
-    "STRUCTURE.md": "Structure analysis",
-    "CONVENTIONS.md": "Convention analysis",
-    "TESTING.md": "Testing analysis",
-    "CONCERNS.md": "Concerns audit",
+"""The title, the beginning of the footer, and the sections of each document, in GSD's order."""
+SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    name: (title, tuple(sections.split(", "))) for name, (title, _, sections) in _DOCUMENTS.items()
 }
+"""The title and the sections of each document."""
+
 _DATE_LINE = re.compile(r"^\*\*Analysis Date:\*\*.*\n+", re.MULTILINE)
 
 
@@ -87,9 +72,9 @@ def render_codebase(name: str, text: str, date: str) -> str:
     """Return a mapper's *text* as a document, with its title, its date and its footer."""
     body = _DATE_LINE.sub("", text.replace("\r\n", "\n")).strip()
     body = re.sub(r"\A# [^\n]*\n*", "", body)
-    body = re.sub(rf"\n+(?:---\n+)?\*{_FOOTERS[name]}:[^\n]*\*\Z", "", body).rstrip()
-    title = SECTIONS[name][0]
-    return f"# {title}\n\n**Analysis Date:** {date}\n\n{body}\n\n---\n\n*{_FOOTERS[name]}: {date}*\n"
+    title, footer, _ = _DOCUMENTS[name]
+    body = re.sub(rf"\n+(?:---\n+)?\*{footer}:[^\n]*\*\Z", "", body).rstrip()
+    return f"# {title}\n\n**Analysis Date:** {date}\n\n{body}\n\n---\n\n*{footer}: {date}*\n"
 
 
 def missing_sections(name: str, text: str) -> tuple[str, ...]:

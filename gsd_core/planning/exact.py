@@ -184,9 +184,8 @@ def patterns_in_code(text: str) -> dict[str, str]:
         elif _QUOTES.match(one):
             words = re.findall(r"[^\W\d_]{2,}", one)
             pairs = re.findall(r"(?=\b([^\W\d_]{2,})[^\w{}<>$%]{1,3}([^\W\d_]{2,})\b)", one)
-            pairs = [pair for pair in pairs if not any(map(_is_placeholder, pair))]
-            if pairs:
-                found[one] = "|".join(rf"{first}[^[:alnum:]]{{1,4}}{second}" for first, second in pairs)
+            if plain := [pair for pair in pairs if not any(map(_is_placeholder, pair))]:
+                found[one] = "|".join(rf"{first}[^[:alnum:]]{{1,4}}{second}" for first, second in plain)
             elif len(words) == 1 and len(words[0]) > 2 and not _is_placeholder(words[0]):
                 found[one] = words[0]
     for fact in _numbers(said):
@@ -265,11 +264,8 @@ def contradictions(facts: Iterable[Fact], text: str) -> tuple[Fact, ...]:
     Numbers are of one kind if they have the same unit or, without a unit, the same bound.
     """
     others = {_comparable(one) for one in exact_facts(text)}
-    return tuple(
-        fact
-        for fact in missing_facts(facts, text)
-        if (fact.kind == "order" or fact.unit or fact.bound) and _comparable(fact) in others
-    )
+    missing = (fact for fact in missing_facts(facts, text) if _comparable(fact) in others)
+    return tuple(fact for fact in missing if fact.kind == "order" or fact.unit or fact.bound)
 
 
 def _comparable(fact: Fact) -> tuple[str, ...]:

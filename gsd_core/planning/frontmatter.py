@@ -114,11 +114,12 @@ def _load(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
     from ruamel.yaml.error import YAMLError
 
     _check_size(source, path)
-    lines = source.count("\n") + 1
     try:
         return _parse(source, path)
     except YAMLError as error:
-        if lines > MAX_REPAIRED_LINES or (repaired := _repair(source)) == source:
+        lines = source.replace("\0", "").split("\n")
+        repaired = source if len(lines) > MAX_REPAIRED_LINES else "\n".join(map(_repair_line, lines))
+        if repaired == source:
             raise _invalid(error, path) from error
     try:
         values, flaws = _parse(repaired, path)
@@ -168,16 +169,12 @@ def _parse(source: str, path: str) -> tuple[dict[str, Value], tuple[str, ...]]:
 _ENTRY = re.compile(r"^(\s*(?:- +)*(?:[\w.-]+:(?=\s)|- ))\s*(\S.*)$")
 
 
-def _repair(source: str) -> str:
-    """Return *source* with the usual mistakes of models corrected: tabs, and values that need quotes."""
-    lines = source.replace("\0", "").split("\n")
-    return "\n".join(
-        _repair_line(re.sub(r"^[ \t]+", lambda indent: indent[0].replace("\t", "  "), line)) for line in lines
-    )
-
-
 def _repair_line(line: str) -> str:
-    """Quote a value that is not valid by itself: ``"a\\.b"``, ``{p: "a\\.b"}``, ``@scope/name``."""
+    """Correct the usual mistakes of models: tabs, and values that need quotes.
+
+    Those are not valid by themselves: ``"a\\.b"``, ``{p: "a\\.b"}``, ``@scope/name``.
+    """
+    line = re.sub(r"^[ \t]+", lambda indent: indent[0].replace("\t", "  "), line)
     match = _ENTRY.match(line.rstrip())
     if not match or _is_valid(match[2]):
         return line
@@ -248,9 +245,8 @@ def _yaml_classes() -> tuple[Any, Any]:
             anchor, line = event.anchor, _line(event.start_mark)
             # An alias without an anchor is text that lacks quotes, such as *.py, and is repaired.
             if isinstance(event, AliasEvent) and anchor in composer.anchors:
-                raise PlanningError(
-                    "YAML aliases are not allowed", line=line, hint="repeat the value instead"
-                )
+                fix = "repeat the value instead"
+                raise PlanningError("YAML aliases are not allowed", line=line, hint=fix)
             is_collection = isinstance(event, CollectionStartEvent)
             self.nesting += is_collection
             if self.nesting > MAX_DEPTH:

@@ -243,7 +243,6 @@ def _continue_here(pause: Pause, done: Sequence[TaskState], left: Sequence[TaskS
         "current_state": state,
         "completed_work": "\n".join(f"- Task {one.number}: {inline(one.name)} - Done" for one in done),
         "remaining_work": "\n".join(f"- Task {one.number}: {inline(one.name)}" for one in left),
-        "decisions_made": "",
         "blockers": "\n".join(map(_asked, pause.questions)),
         "context": paragraphs(pause.notes),
     }
@@ -255,6 +254,6 @@ def _continue_here(pause: Pause, done: Sequence[TaskState], left: Sequence[TaskS
         f"status: {'blocked' if pause.questions else 'in_progress'}",
         f"last_updated: {pause.at}",
     ]
-    parts = [f"<{part}>\n{texts[part] or 'None.'}\n</{part}>" for part in _PARTS]
+    parts = [f"<{part}>\n{texts.get(part) or 'None.'}\n</{part}>" for part in _PARTS]
     action = f"<next_action>\nStart with: {prose(inline(pause.next_action))}\n</next_action>"
     return document(["\n".join(["---", *front, "---"]), *parts, action])

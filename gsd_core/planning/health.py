@@ -138,9 +138,8 @@ def _refused_folders(root: Path) -> Iterator[HealthIssue]:
         try:
             list_below(root, folder)
         except FileRefused as error:
-            yield HealthIssue(
-                "E104", folder, f"cannot be read: {error.strerror}", "replace the link by a folder"
-            )
+            message = f"cannot be read: {error.strerror}"
+            yield HealthIssue("E104", folder, message, "replace the link by a folder")
 
 
 def overall_status(issues: tuple[HealthIssue, ...]) -> HealthStatus:
@@ -243,11 +242,8 @@ def _requirement_issues(root: Path, surveyed: Survey) -> Iterator[HealthIssue]:
     except PlanningError as error:
         yield HealthIssue("E101", REQUIREMENTS, str(error), error.hint, line=error.line)
         return
-    covered = {
-        name
-        for phase in surveyed.roadmap_phases
-        for name in phase.roadmap.details(phase.mention).requirements
-    }
+    phases = surveyed.roadmap_phases
+    covered = {name for one in phases for name in one.roadmap.details(one.mention).requirements}
     versions = {"v1", surveyed.current}
     for one in requirements:
         if one.version in versions and not one.done and not one.phase and one.id not in covered:
@@ -270,9 +266,8 @@ def _lost_requirements(root: Path, known: set[str]) -> Iterator[HealthIssue]:
     for name, statements in became.items():
         if name not in known:
             message = f"{name}, which {', '.join(statements)} of the idea became, is no longer listed"
-            yield HealthIssue(
-                "E102", REQUIREMENTS, message, f"restore {name}, or correct the table in {IDEA}"
-            )
+            fix = f"restore {name}, or correct the table in {IDEA}"
+            yield HealthIssue("E102", REQUIREMENTS, message, fix)
 
 
 def _file_issues(root: Path) -> Iterator[HealthIssue]:
@@ -316,12 +311,10 @@ class Repair:
 
     def diff(self) -> str:
         """Return the change as a unified diff; bytes that are not UTF-8 are shown escaped."""
-        before = (self.before or b"").decode("utf-8", "backslashreplace")
+        before = (self.before or b"").decode("utf-8", "backslashreplace").splitlines()
         source = f"a/{self.path}" if self.before is not None else "/dev/null"
-        lines = unified_diff(
-            before.splitlines(), self.after.splitlines(), source, f"b/{self.path}", lineterm=""
-        )
-        return "\n".join(lines)
+        after = self.after.splitlines()
+        return "\n".join(unified_diff(before, after, source, f"b/{self.path}", lineterm=""))
 
 
 def repairs(root: Path, issues: Iterable[HealthIssue], date: str) -> tuple[Repair, ...]:

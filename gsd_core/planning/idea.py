@@ -429,7 +429,6 @@ def _deliberate_breaks(text: str, line_starts: Sequence[int], in_list: bool) -> 
 
 _TAG = re.compile(r"<idea-([0-9a-f]{8,64}) name=\"([^\"\n]*)\">")
 _STATEMENTS_TITLE = "## Statements"
-_REASONS_TITLE = "## Reasons"
 
 
 @attrs.frozen(kw_only=True)
@@ -466,7 +465,7 @@ def render_idea(
         table(("Statement", "Line", "Text", "Became"), rows),
     ]
     if reasons:
-        parts += [_REASONS_TITLE, table(("Requirement", "Reason"), reasons)]
+        parts += ["## Reasons", table(("Requirement", "Reason"), reasons)]
     return document(parts)
 
 
@@ -481,8 +480,7 @@ def parse_idea(text: str) -> StatedIdea | None:
 
     Cached, because the planning files are read after every step and a long idea takes a second.
     """
-    opening = _TAG.search(text)
-    if not opening:
+    if not (opening := _TAG.search(text)):
         return None
     end = text.find(f"\n</idea-{opening[1]}>", opening.end())
     if end < 0:
@@ -491,12 +489,9 @@ def parse_idea(text: str) -> StatedIdea | None:
     by_id = {one.id: one for one in split_statements(idea)}
     table = text[end:].partition(f"\n{_STATEMENTS_TITLE}")[2].partition("\n## ")[0]
     rows = [[part.strip() for part in cells(line)] for line in table.split("\n")]
-    statements = [
-        _statement(row, by_id.get(row[0]))
-        for row in rows
-        if len(row) == 4 and re.fullmatch(r"S\d{1,6}", row[0])
-    ]
-    return StatedIdea(name=prose(opening[2]), text=idea, statements=tuple(statements))
+    known = (row for row in rows if len(row) == 4 and re.fullmatch(r"S\d{1,6}", row[0]))
+    statements = tuple(_statement(row, by_id.get(row[0])) for row in known)
+    return StatedIdea(name=prose(opening[2]), text=idea, statements=statements)
 
 
 def _statement(row: Sequence[str], split: Statement | None) -> Statement:
@@ -529,7 +524,4 @@ def with_statements(
     for statement in statements:
         for name in statement.used_by:
             found.setdefault(name, []).append(statement.id)
-    return tuple(
-        attrs.evolve(requirement, statements=tuple(found.get(requirement.id, ())))
-        for requirement in requirements
-    )
+    return tuple(attrs.evolve(one, statements=tuple(found.get(one.id, ()))) for one in requirements)

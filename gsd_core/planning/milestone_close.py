@@ -157,14 +157,8 @@ def collapse_roadmap(text: str, about: Shipped) -> str:
     listed = _listed(lines, about)
     folded = [block for block in _details(lines) if not _names(block[1] if block[1:] else "", about.version)]
     done = [_entry(phase) for phase in sorted(about.phases, key=lambda phase: phase_order(phase.number))]
-    own = [
-        "<details>",
-        f"<summary>✅ {about.label} ({about.extent}) — SHIPPED {about.date}</summary>",
-        "",
-        *done,
-        "",
-        "</details>",
-    ]
+    summary = f"<summary>✅ {about.label} ({about.extent}) — SHIPPED {about.date}</summary>"
+    own = ["<details>", summary, "", *done, "", "</details>"]
     parts = [head, "## Milestones", "\n".join(listed), "## Phases"]
     parts += ["\n".join(block).strip() for block in (*folded, own)]
     parts += ["\n".join(block).strip() for block in _kept(lines, about)]
@@ -196,9 +190,8 @@ def _listed(lines: Sequence[str], about: Shipped) -> list[str]:
                 found.append(f"- ✅ **{f'{named.version} {named.name}'.strip()}**")
     at = next((i for i, line in enumerate(found) if _names(line, about.version)), None)
     if at is None:
-        shipped_before = [
-            i for i, line in enumerate(found) if (one := listed_milestone(line)) and one.shipped
-        ]
+        listed = [listed_milestone(line) for line in found]
+        shipped_before = [i for i, one in enumerate(listed) if one and one.shipped]
         found.insert(shipped_before[-1] + 1 if shipped_before else 0, own)
     else:
         found[at] = own
@@ -244,12 +237,8 @@ def _sections(lines: Sequence[str], wanted: Callable[[str], bool]) -> Iterator[t
         if folded or not heading or len(heading[1]) not in (2, 3) or not wanted(heading[2].lower()):
             continue
         level = len(heading[1])
-        later = (
-            at
-            for at in range(start + 1, len(lines))
-            if (other := HEADING.match(lines[at])) and len(other[1]) <= level
-        )
-        yield start, next(later, len(lines))
+        below = ((at, HEADING.match(lines[at])) for at in range(start + 1, len(lines)))
+        yield start, next((at for at, other in below if other and len(other[1]) <= level), len(lines))
 
 
 def still_active(text: str, met: Sequence[Requirement], open_: Sequence[Requirement] = ()) -> tuple[str, ...]:

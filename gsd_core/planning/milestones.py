@@ -86,8 +86,7 @@ def is_version(text: str) -> bool:
 
 def listed_milestone(line: str) -> Milestone | None:
     """Return the milestone of a line in the list: ``- ✅ **v1.0 MVP** — Phases 1-4 (shipped DATE)``."""
-    match = BULLET.match(line[:MAX_TEXT])
-    if not match:
+    if not (match := BULLET.match(line[:MAX_TEXT])):
         return None
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)?", r"\1", match[1])
     bold = re.search(r"\*\*([^*]+)\*\*", text)
@@ -112,9 +111,8 @@ def merged(*groups: Sequence[Milestone]) -> tuple[Milestone, ...]:
     found: dict[str, Milestone] = {}
     for milestone in (one for group in groups for one in group):
         known = found.setdefault(milestone.version, milestone)
-        found[milestone.version] = attrs.evolve(
-            known, name=known.name or milestone.name, phases=known.phases or milestone.phases
-        )
+        name, phases = known.name or milestone.name, known.phases or milestone.phases
+        found[milestone.version] = attrs.evolve(known, name=name, phases=phases)
     return tuple(sorted(found.values(), key=lambda one: phase_order(one.version[1:])))
 
 

@@ -299,8 +299,7 @@ def results_of(
 
 def _result(must_have: MustHave, report: GapReport) -> MustHaveResult:
     """Derive a must-have's result: a gap outweighs evidence, and without evidence it does not hold."""
-    gaps = tuple(gap for gap in report.gaps if _is_gap_in(must_have, gap))
-    if gaps:
+    if gaps := tuple(gap for gap in report.gaps if _is_gap_in(must_have, gap)):
         status = _status_of_gaps(gaps)
         return MustHaveResult(must_have=must_have, status=status, proof=gaps[0].reason, gaps=gaps)
     if check := next((check for check in report.human if must_have.is_about(check.about)), None):
@@ -344,11 +343,8 @@ def _coverage(own: MustHaveResult, phase: PhaseView, results: MustHaveResults) -
         return Coverage(requirement=requirement, plans=plans, status="orphaned", proof="no truth serves it")
     # Ids of must-haves begin with `01-02:`, those of task checks with `01-02/`.
     prefixes = tuple(f"{plan}{mark}" for plan in plans for mark in ":/")
-    files = [
-        one
-        for one in (*results.artifacts, *results.links)
-        if one.status != "open" and any(name.startswith(prefixes) for name in one.must_have.ids)
-    ]
+    reported = [one for one in (*results.artifacts, *results.links) if one.status != "open"]
+    files = [one for one in reported if any(name.startswith(prefixes) for name in one.must_have.ids)]
     checks = tuple(f"{plan}/" for plan in plans)
     judged = [own, *serving, *files]
     reasons = [one.proof for one in judged if one.status in UNMET]

@@ -97,8 +97,7 @@ def begin_milestone(text: str, version: str, name: str, goal: str, phases: Seque
     numbers = sorted((phase.number for phase in phases), key=phase_order)
     extent = f"Phases {numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else f"Phase {numbers[0]}"
     entry = f"- 🚧 **{version} {title(name)}** — {extent} (in progress)"
-    section = section_lines(lines, "milestones")
-    if section:
+    if section := section_lines(lines, "milestones"):
         listed = [listed_milestone(lines[at]) for at in range(*section)]
         planned = [at for at, one in enumerate(listed, section[0]) if one and one.version == version]
         lines.lines[slice(planned[0], planned[0] + 1) if planned else slice(0)] = []
@@ -201,6 +200,5 @@ def _heading_line(lines: Lines, *names: str) -> int | None:
 
 def with_footer(text: str, words: str) -> str:
     """Return PROJECT.md with its last line saying when it was updated; without such a line, unchanged."""
-    return re.sub(
-        r"^\*Last updated:.*\*\s*$", lambda _: f"*Last updated: {words}*\n", text, flags=re.MULTILINE
-    )
+    line = f"*Last updated: {words}*\n"
+    return re.sub(r"^\*Last updated:.*\*\s*$", lambda _: line, text, flags=re.MULTILINE)

@@ -180,10 +180,8 @@ def _move(
     operations = [Operation(kind="move", path=folder.path, target=target, inode=inode)]
     for path in _files(root, folder.path):
         *parents, name = path.split("/")
-        prefix = next(
-            (one for one in (padded(old), old) if re.match(rf"{re.escape(one)}(?=[-.:]|$)", name)), ""
-        )
-        named = "/".join([*parents, f"{padded(new)}{name[len(prefix) :]}"]) if prefix else path
+        prefix = re.match(rf"(?:{re.escape(padded(old))}|{re.escape(old)})(?=[-.:]|$)", name)
+        named = "/".join([*parents, f"{padded(new)}{name[prefix.end() :]}"]) if prefix else path
         here, there = f"{target}/{path}", f"{target}/{named}"
         if named != path and inode_below(root, f"{folder.path}/{named}"):
             hint = f"it would get the name of {named!r}: rename one of them"

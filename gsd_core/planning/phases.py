@@ -65,11 +65,8 @@ class Folder:
 
     def plan_files(self) -> list[str]:
         """Return the plans' file names in order."""
-        return [
-            name
-            for name in self.files
-            if _PLAN.match(name.removeprefix("plans/")) and not _NO_PLAN.search(name)
-        ]
+        names = [name for name in self.files if _PLAN.match(name.removeprefix("plans/"))]
+        return [name for name in names if not _NO_PLAN.search(name)]
 
     def live_plans(self) -> list[str]:
         """Return the file names of the plans that are not superseded."""

@@ -50,6 +50,7 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
     files = head.texts("files_modified", "files-modified")
     name = head.text("name", "title")
     promises = [truth.text for truth in must_haves.truths]
+    needed = [plan for plan in head.texts("depends_on", "depends-on") if plan.lower() not in _NO_DEPENDENCY]
     tasks = read_tasks(head.body, name=name or f"Plan {identity}", files=files, promises=promises)
     if len(tasks) > MAX_TASKS:
         hint = "split the plan: two or three tasks each"
@@ -61,11 +62,7 @@ def parse_plan(text: str, *, path: str, phase: str) -> Plan:
         objective=next((element.text for element in named(head.body, "objective")), ""),
         type=head.text("type") or "execute",
         wave=_number(head.text("wave")) or 1,
-        depends_on=tuple(
-            full_plan_id(name, phase)
-            for name in head.texts("depends_on", "depends-on")
-            if name.lower() not in _NO_DEPENDENCY
-        ),
+        depends_on=tuple(full_plan_id(plan, phase) for plan in needed),
         files_modified=files,
         autonomous=head.text("autonomous").lower() not in ("false", "no"),
         requirements=head.texts("requirements"),
@@ -124,9 +121,8 @@ _SEPARATOR = re.compile(r"[\s,]+")
 
 def _read_must_haves(values: dict[str, Value], plan: str) -> MustHaves:
     listed = as_list(values.get("truths", ""))
-    serves: list[list[str]] = [
-        _SEPARATOR.split(as_text(value)) for value in as_list(values.get("serves", ""))
-    ]
+    stated = as_list(values.get("serves", ""))
+    serves: list[list[str]] = [_SEPARATOR.split(as_text(value)) for value in stated]
     # After an edit by hand, the two lists may no longer match, and a wrong link is worse than none.
     aligned = serves if len(serves) == len(listed) else [[""]] * len(listed)
     truths = [(text, ids) for value, ids in zip(listed, aligned, strict=True) if (text := _truth(value))]
@@ -299,9 +295,8 @@ def _task_parts(task: Task, number: int) -> Iterator[str]:
     yield _element("name", f"{label}{' '.join(clean(task.name).split())}")
     if task.files:
         # Readers split the list at its commas, so that a comma in a path has to be escaped.
-        yield _element(
-            "files", ", ".join(" ".join(path.split()).replace(",", "&#44;") for path in task.files)
-        )
+        paths = (" ".join(path.split()).replace(",", "&#44;") for path in task.files)
+        yield _element("files", ", ".join(paths))
     if task.action:
         yield _element("action", task.action)
     human = task.details.get(HUMAN_CHECK, "")

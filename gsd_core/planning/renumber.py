@@ -128,8 +128,7 @@ def in_plan_ids(text: str, change: Renumbering, folders: Mapping[str, str]) -> s
         names = "|".join(map(re.escape, sorted(folders, key=len, reverse=True)))
         text = re.sub(rf"(?<=phases/)({names})(?=/)", lambda match: folders[match[1]], text)
         own = rf"^(phase:[ \t]*[\"']?)({names})(?=[\"']?[ \t]*\r?$)"
-        found = re.search(own, text, flags=re.MULTILINE)
-        if found:
+        if found := re.search(own, text, flags=re.MULTILINE):
             rest = in_plan_ids(text[found.end() :], change, {})
             return f"{in_plan_ids(text[: found.start()], change, {})}{found[1]}{folders[found[2]]}{rest}"
     tokens = {padded(old): padded(new) for old, new in change.numbers.items()}

@@ -43,7 +43,11 @@ _RANGE = re.compile(
 
 def parse_requirements(text: str) -> tuple[Requirement, ...]:
     """Return the requirements in the order of the file; of two with the same id, the first."""
-    traced = dict(_traced(text))
+    traced: dict[str, tuple[str, str]] = {}
+    for _, row, columns in _trace_rows(text):
+        values = {name: row[i] for name, i in columns.items() if i < len(row)}
+        number = re.search(rf"(?<![\w.]){TOKEN}", values.get("phase", ""))
+        traced[row[0].strip("*` ")] = normal_phase(number[0]) if number else "", values.get("status", "")
     found: dict[str, Requirement] = {}
     for requirement in _listed(text):
         phase, status = traced.get(requirement.id, ("", ""))
@@ -93,10 +97,8 @@ def _listed(text: str) -> Iterator[Requirement]:
             else:
                 category = heading[2].rstrip("# ")
         elif (match := REQUIREMENT_LINE.match(line)) and version:
-            done = (match[3] or " ") in "xX"
-            yield Requirement(
-                id=match[5], text=prose(match[6]), category=category, version=version, done=done
-            )
+            words, done = prose(match[6]), (match[3] or " ") in "xX"
+            yield Requirement(id=match[5], text=words, category=category, version=version, done=done)
 
 
 def _version(heading: str) -> str:
@@ -109,14 +111,6 @@ def _version(heading: str) -> str:
     return "v2" if any(word in lowered for word in ("future", "later", "deferred")) else "v1"
 
 
-def _traced(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the rows of the traceability table: a requirement's id, its phase and its status."""
-    for _, row, columns in _trace_rows(text):
-        found = {name: row[i] for name, i in columns.items() if i < len(row)}
-        phase = re.search(rf"(?<![\w.]){TOKEN}", found.get("phase", ""))
-        yield row[0].strip("*` "), (normal_phase(phase[0]) if phase else "", found.get("status", ""))
-
-
 def _trace_rows(text: str) -> Iterator[tuple[int, list[str], dict[str, int]]]:
     """Yield the rows below the head of the traceability table: line, cells, and indexes of the columns."""
     columns: dict[str, int] = {}
@@ -124,15 +118,10 @@ def _trace_rows(text: str) -> Iterator[tuple[int, list[str], dict[str, int]]]:
         row = [cell.strip() for cell in cells(line)]
         if not row:
             columns = {}
-        elif _is_trace_head(row):
+        elif row[0].lower() in ("requirement", "req", "id") and "phase" in map(str.lower, row):
             columns = {name.lower(): i for i, name in enumerate(row)}
         elif columns:
             yield at, row, columns
-
-
-def _is_trace_head(row: Sequence[str]) -> bool:
-    names = [cell.lower() for cell in row]
-    return bool(names) and names[0] in ("requirement", "req", "id") and "phase" in names
 
 
 def map_requirement(text: str, change: MapRequirement) -> str:

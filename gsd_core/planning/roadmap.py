@@ -438,7 +438,14 @@ class _Parser:
             known = [one.version for one in (*self.roadmap.listed, *self.roadmap.milestones)]
             if same_version(version, known) not in known:
                 self.roadmap.listed.append(Milestone(version=version, name="", shipped=False, running=False))
-        self._check_size(at)
+        # A larger file would later take quadratic time; real roadmaps have dozens of phases.
+        roadmap = self.roadmap
+        mentions = (roadmap.sections, roadmap.entries, roadmap.table_entries, roadmap.rows)
+        milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
+        if any(len(group) > MAX_PHASES for group in (*mentions, *milestones)):
+            message = f"names more than {MAX_PHASES} phases or milestones"
+            hint = "move shipped milestones to .planning/milestones/"
+            raise PlanningError(message, path=PATH, line=at + 1, hint=hint)
 
     def _read_tag(self, at: int, line: str) -> None:
         if re.match(r"\s*<details\b", line, re.IGNORECASE):
@@ -530,16 +537,18 @@ class _Parser:
             self.columns, self.name_column = {}, 0
             return
         if _PHASE_COLUMN.fullmatch(row[0]):
-            self.columns = _progress_columns(row)
+            names = ["plans" if name.startswith("plans") else name for name in map(str.lower, row)]
+            # Without a status, it is not a table of progress.
+            wanted = ("plans", "status", "completed", "milestone") if "status" in names else ()
+            self.columns = {name: i for i, name in enumerate(names) if name in wanted}
             self.name_column = next((i for i, cell in enumerate(row) if _NAME_COLUMN.fullmatch(cell)), 0)
             return
         first = row[0].strip("* ")
         match = ROW_NUMBER.match(first) if self.columns or self.name_column else None
         if match is None:
             return
-        milestone = (
-            row[self.columns["milestone"]] if self.columns.get("milestone", len(row)) < len(row) else ""
-        )
+        column = self.columns.get("milestone", len(row))
+        milestone = row[column] if column < len(row) else ""
         found = Row(
             line=at,
             number=normal_phase(match[1]),
@@ -558,25 +567,6 @@ class _Parser:
                 ticked=any(map(says_complete, row[1:])),
             )
             self.roadmap.table_entries.append(entry)
-
-    def _check_size(self, at: int) -> None:
-        """Reject a file that would later take quadratic time; real roadmaps have dozens of phases."""
-        roadmap = self.roadmap
-        mentions = (roadmap.sections, roadmap.entries, roadmap.table_entries, roadmap.rows)
-        milestones = (roadmap.milestones, roadmap.folded, roadmap.listed)
-        if any(len(group) > MAX_PHASES for group in (*mentions, *milestones)):
-            message = f"names more than {MAX_PHASES} phases or milestones"
-            hint = "move shipped milestones to .planning/milestones/"
-            raise PlanningError(message, path=PATH, line=at + 1, hint=hint)
-
-
-def _progress_columns(head: Sequence[str]) -> dict[str, int]:
-    """Return the columns of a progress table, none if the table has no ``Status``."""
-    names = [name.lower() for name in head]
-    if "status" not in names:
-        return {}
-    found = {"plans" if name.startswith("plans") else name: i for i, name in enumerate(names)}
-    return {name: i for name, i in found.items() if name in ("plans", "status", "completed", "milestone")}
 
 
 def _field(lines: Sequence[str], name: str) -> str:

@@ -180,9 +180,8 @@ def place_for_section(roadmap: Roadmap, entry: Entry) -> tuple[int, int]:
         return Lines(lines).before_blank(last.line + 1, last.end), level
     entries = [*roadmap.entries, *roadmap.table_entries]
     at = max(one.line for one in entries if one.milestone == entry.milestone and not one.shipped) + 1
-    while (
-        at < len(lines) and lines[at].strip() and not lines[at].lstrip().startswith(("#", "<", "```", "~~~"))
-    ):
+    others = ("#", "<", "```", "~~~")
+    while at < len(lines) and lines[at].strip() and not lines[at].lstrip().startswith(others):
         at += 1
     above = next((match for line in reversed(lines[:at]) if (match := HEADING.match(line))), None)
     return at, 4 if above and len(above[1]) > 2 else 3

@@ -101,9 +101,12 @@ def add_phase(text: str, new: PlannedPhase, preferred: str = "") -> str:
     nearest = before[-1] if before else siblings[0]
     lines = Lines.of(text)
     inserts: list[tuple[int, list[str]]] = []
-    if entry := _nearest_open(roadmap.entries, siblings, new):
+    earlier, milestones = {one.number for one in before}, {one.milestone for one in siblings}
+    entries = [e for e in roadmap.entries if e.number in earlier and e.milestone in milestones]
+    in_progress = [entry for entry in entries if not entry.shipped]
+    if entry := max(in_progress, key=lambda entry: phase_order(entry.number), default=None):
         inserts.append((_after_item(lines, entry.line), [_entry_line(lines[entry.line], new)]))
-    if row := _nearest_row(roadmap, siblings, new):
+    if row := _nearest_row(roadmap, before):
         inserts.append((row + 1, [_row_line(lines, row, new)]))
     if any(not section.shipped for section in roadmap.sections) or not inserts:
         at, level = _place(roadmap, lines, before or siblings, new)
@@ -157,22 +160,12 @@ def _place(roadmap: Roadmap, lines: Lines, before: Sequence[Mention], new: Plann
     return place_for_section(roadmap, entry)
 
 
-def _nearest_open(entries: Sequence[Entry], siblings: Sequence[Mention], new: PlannedPhase) -> Entry | None:
-    """Return the last entry of the milestone before the new phase, if any."""
-    numbers = {one.number for one in siblings if phase_order(one.number) < phase_order(new.number)}
-    milestones = {one.milestone for one in siblings}
-    before = [e for e in entries if e.number in numbers and e.milestone in milestones and not e.shipped]
-    return max(before, key=lambda entry: phase_order(entry.number), default=None)
-
-
-def _nearest_row(roadmap: Roadmap, siblings: Sequence[Mention], new: PlannedPhase) -> int | None:
-    numbers = [one.number for one in siblings if phase_order(one.number) < phase_order(new.number)]
-    for number in sorted(numbers, key=phase_order, reverse=True):
+def _nearest_row(roadmap: Roadmap, before: Sequence[Mention]) -> int | None:
+    for number in [one.number for one in reversed(before)]:
         if row := roadmap.row(number):
             return row.line
-        entry = next((one for one in roadmap.table_entries if one.number == number and not one.shipped), None)
-        if entry:
-            return entry.line
+        if same := [one for one in roadmap.table_entries if one.number == number and not one.shipped]:
+            return same[0].line
     return None
 
 
@@ -255,10 +248,8 @@ def _end_of_phase(roadmap: Roadmap, lines: Lines, section: Section) -> int:
     A section has no end mark: a rule, or a table about other phases, may follow the last one.
     """
     end = section.end
-    tables = [
-        row.line for row in roadmap.rows if section.line < row.line < end and row.number != section.number
-    ]
-    if tables:
+    others = [row.line for row in roadmap.rows if row.number != section.number]
+    if tables := [line for line in others if section.line < line < end]:
         end = min(tables)
         while end > section.line + 1 and (cells(lines[end - 1]) or not lines[end - 1].strip()):
             end -= 1
@@ -296,15 +287,13 @@ def _renumber_lines(roadmap: Roadmap, lines: Lines, change: Renumbering) -> None
         if number in change.numbers and at not in shipped:
             first = cells(lines[at])[0]
             start = lines[at].index("|") + 1 + len(first) - len(first.lstrip("* \t"))
-            match = ROW_NUMBER.match(lines[at][start:])
-            if match:
+            if match := ROW_NUMBER.match(lines[at][start:]):
                 new = like(match[1], change.of(number))
                 lines[at] = lines[at][: start + match.start(1)] + new + lines[at][start + match.end(1) :]
     for at in range(len(lines)):
         line = lines[at]
-        named = listed_milestone(line) or (
-            milestone_of(line) if line.lstrip().startswith(("#", "<")) else None
-        )
+        is_title = line.lstrip().startswith(("#", "<"))
+        named = listed_milestone(line) or (milestone_of(line) if is_title else None)
         if named and not named.shipped and not PHASE_HEADING.match(line):
             lines[at] = in_ranges(line, change)
         elif "order" in line.lower() and (match := _ORDER.search(line)):

@@ -80,9 +80,8 @@ def close_milestone(text: str, version: str, date: str) -> str:
     _fill(lines, body, _BOLD, bold | {"last activity description": activity} | session)
     if section := section_lines(lines, "session continuity", "session"):
         _fill(lines, range(*section), _PLAIN, session)
-    _fill_frontmatter(
-        lines, {"status": "completed", "stopped_at": activity, "last_updated": date, "last_activity": date}
-    )
+    keys = {"status": "completed", "stopped_at": activity, "last_updated": date, "last_activity": date}
+    _fill_frontmatter(lines, keys)
     return str(lines)
 
 
@@ -181,6 +180,7 @@ def renumber_position(text: str, was: Sequence[str], now: Sequence[str], change:
     """
     lines = Lines.of(text)
     start, end = section_lines(lines, "current position") or (0, len(lines))
+    before, after = (len(was), last_number(was)), (len(now), last_number(now))
     for at in range(len(lines)):
         if match := _TOTALS.match(lines[at]):
             lines[at] = f"{match[1]}{len(now)}{match[2]}"
@@ -191,9 +191,7 @@ def renumber_position(text: str, was: Sequence[str], now: Sequence[str], change:
             if normal in change.numbers:
                 number = like(number, change.of(normal))
             if match[3] and total:
-                total = str(
-                    _total(int(total), number, (len(was), last_number(was)), (len(now), last_number(now)))
-                )
+                total = str(_total(int(total), number, before, after))
             lines[at] = f"{match[1]}{number}{match[3] or ''}{total}{match[5]}"
     return str(lines)
 
@@ -372,8 +370,7 @@ def _fill_frontmatter(lines: Lines, top: Keys, progress: Keys | None = None) -> 
     """
     parent = ""
     for at in range(1, _start_of_body(lines) - 1):
-        match = _KEY.match(lines[at])
-        if not match:
+        if not (match := _KEY.match(lines[at])):
             continue
         values = progress if match[1] and parent == "progress" else None if match[1] else top
         parent = parent if match[1] else match[2]

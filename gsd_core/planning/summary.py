@@ -98,19 +98,16 @@ def render_summary(
     changed = (*created, *modified, *deleted)
     deviations = (*deviations, *_deviations(plan, changed, undone))
     name = inline(plan.name or plan.objective.strip().partition("\n")[0]) or folder
+    made = (*created, *modified)
+    artifacts = [a for a in plan.must_haves.artifacts if a.provides and a.path.removeprefix("./") in made]
     head = render_frontmatter(
         {
             "phase": folder,
             "plan": number,
             "subsystem": name,
             # The technology, as far as it is known here.
-            "tags": sorted({PurePosixPath(path).suffix[1:].lower() for path in (*created, *modified)} - {""}),
-            "provides": [
-                f"{a.path}: {a.provides}"
-                for a in plan.must_haves.artifacts
-                if a.provides and a.path.removeprefix("./") in (*created, *modified)
-            ]
-            or accomplishments,
+            "tags": sorted({PurePosixPath(path).suffix[1:].lower() for path in made} - {""}),
+            "provides": [f"{one.path}: {one.provides}" for one in artifacts] or accomplishments,
             "key-files": {
                 "created": created[:MAX_FILES],
                 "modified": modified[:MAX_FILES],
@@ -226,10 +223,8 @@ def _with_notes(plan: Plan, root: Path, passed: bool) -> Plan:
 def _notes(text: str, path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     head = read_frontmatter(text, path=path)
     issues = map(prose, _BULLET.findall(_section(head.body, "Issues Encountered")))
-    return (
-        tuple(map(prose, head.texts("key-decisions", "key_decisions"))),
-        tuple(issue for issue in issues if issue.lower().rstrip(".") != "none"),
-    )
+    decisions = tuple(map(prose, head.texts("key-decisions", "key_decisions")))
+    return decisions, tuple(issue for issue in issues if issue.lower().rstrip(".") != "none")
 
 
 def tasks_listed(text: str, heading: str) -> dict[int, str]:

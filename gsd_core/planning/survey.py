@@ -415,14 +415,12 @@ class Survey:
         Raises :class:`PlanningError`, which lists the known phases, if no phase has that number.
         """
         wanted = normal_phase(number)
-        same = [phase for phase in self.roadmap_phases if phase.number == wanted]
-        if same:
+        if same := [phase for phase in self.roadmap_phases if phase.number == wanted]:
             phase = next((phase for phase in same if phase.milestone == self.current), same[0])
             folder = self._folder(phase)
             found = {wanted: folder} if folder else {}
             return phase_view(self.root, phase.roadmap, phase.mention, found, phase.milestone)
-        folder = folder_of(self.folders[""], wanted)
-        if folder:
+        if folder := folder_of(self.folders[""], wanted):
             name = re.sub(r"^.*?\d[\d.]*[A-Za-z]?(?=-|$)", "", folder.path.rpartition("/")[2], count=1)
             view = PhaseView(number=wanted, name=name.strip("-").replace("-", " "), project=self.root)
             return on_disk(view, folder, {})
@@ -433,11 +431,8 @@ class Survey:
     def on_disk_only(self) -> tuple[Folder, ...]:
         """Return the folders of phases that no roadmap names."""
         known = {phase.number for phase in self.roadmap_phases}
-        return tuple(
-            folder
-            for folder in every_folder(self.root, f"{self.base}/phases")
-            if not known & set(folder.names)
-        )
+        folders = every_folder(self.root, f"{self.base}/phases")
+        return tuple(folder for folder in folders if known.isdisjoint(folder.names))
 
     def _folder(self, phase: RoadmapPhase) -> Folder | None:
         number, code = phase.number, phase.mention.code

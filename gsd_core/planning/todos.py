@@ -118,10 +118,9 @@ def find_todo(root: Path, wanted: str) -> Todo:
     """Return the pending todo with that id, or the only one whose id or title contains it."""
     todos = pending_todos(root)
     name = wanted.strip().removesuffix(".md")
-    for same in (
-        [todo for todo in todos if todo.id == name],
-        [todo for todo in todos if name and name.lower() in f"{todo.id} {todo.title}".lower()],
-    ):
+    by_id = [todo for todo in todos if todo.id == name]
+    by_words = [todo for todo in todos if name and name.lower() in f"{todo.id} {todo.title}".lower()]
+    for same in (by_id, by_words):
         if len(same) == 1:
             return same[0]
         if same:
@@ -153,11 +152,8 @@ def list_in_state(text: str, todos: Sequence[Todo]) -> str:
         return text
     start, end = section
     end_of_text = lines.before_blank(start, end)
-    kept = [
-        lines[at]
-        for at in range(start, end_of_text)
-        if not (_OURS.match(lines[at]) or NOTHING.match(lines[at].strip()))
-    ]
+    old = [lines[at] for at in range(start, end_of_text)]
+    kept = [line for line in old if not (_OURS.match(line) or NOTHING.match(line.strip()))]
     while kept and not kept[0].strip():
         kept.pop(0)
     while kept and not kept[-1].strip():

@@ -330,12 +330,10 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
     rows = [_required_row(one) for one in (*results.truths, *results.criteria)]
     yield _table(("#", "Truth", "Status", "Evidence"), rows)
     yield f"**Score:** {results.score}"
-    if results.requirements:
-        rows = [_required_row(one) for one in results.requirements]
-        yield "### Requirements\n\n" + _table(("Requirement", "Text", "Status", "Evidence"), rows)
-    if results.decisions:
-        rows = [_required_row(one) for one in results.decisions]
-        yield "### Decisions\n\n" + _table(("Decision", "Text", "Status", "Evidence"), rows)
+    for kind, found in (("Requirement", results.requirements), ("Decision", results.decisions)):
+        if found:
+            rows = [_required_row(one) for one in found]
+            yield f"### {kind}s\n\n" + _table((kind, "Text", "Status", "Evidence"), rows)
     if results.artifacts:
         artifacts = [_row(result, _ARTIFACT_LABELS, _details(result)) for result in results.artifacts]
         yield "### Required Artifacts\n\n" + _table(("Artifact", "Expected", "Status", "Details"), artifacts)

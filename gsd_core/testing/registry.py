@@ -29,7 +29,8 @@ def make_manager(*plugins: object, **named: object) -> SealedRegistry:
     A plugin is a module, or an object with decorated methods. Raises ``ConfigError`` if one is invalid.
     """
     manager = SealedRegistry()
-    by_name = [(_name_of(plugin), plugin) for plugin in plugins]
+    names: list[str] = [getattr(plugin, "__name__", type(plugin).__name__) for plugin in plugins]
+    by_name = [(name.rpartition(".")[2], plugin) for name, plugin in zip(names, plugins, strict=True)]
     for name, plugin in [*by_name, *named.items()]:
         manager.register(plugin, name=name)
         if problem := validate_plugin(manager, plugin):
@@ -40,8 +41,3 @@ def make_manager(*plugins: object, **named: object) -> SealedRegistry:
 def make_hooks(*plugins: object, **named: object) -> Hooks:
     """Return the hooks of those plugins, ready to call; ``attrs.evolve`` changes *grace* and *report*."""
     return Hooks(manager=make_manager(*plugins, **named))
-
-
-def _name_of(plugin: object) -> str:
-    name: str = getattr(plugin, "__name__", type(plugin).__name__)
-    return name.rpartition(".")[2]

@@ -95,10 +95,8 @@ class SmallRun:
     @property
     def failures(self) -> tuple[str, ...]:
         """What the plugins' failures say, each with the plugin and the hook."""
-        return tuple(
-            f"{event.data['plugin']} ({event.data['hook']}): {event.data['error']}"
-            for event in self.named("plugin.failed")
-        )
+        failed = [event.data for event in self.named("plugin.failed")]
+        return tuple(f"{one['plugin']} ({one['hook']}): {one['error']}" for one in failed)
 
 
 @attrs.define(eq=False)
@@ -146,9 +144,8 @@ class SmallWork:
     async def _execute(self, step: StepRequest, host: StepHost) -> StepResult:
         assert step.plan is not None
         assert step.phase is not None
-        task = AgentTask(
-            step=step.id, role="executor", prompt="Write the files.", tree=step.tree, run=step.run
-        )
+        prompt = "Write the files."
+        task = AgentTask(step=step.id, role="executor", prompt=prompt, tree=step.tree, run=step.run)
         await host.run_agent("execute", task)
         for one in step.plan.tasks:
             commit = await host.commit_task(one, f"feat({step.plan.id}): {one.name}", one.files)
@@ -163,14 +160,8 @@ class SmallWork:
         """Write the files that the policies permit."""
         self.calls.append(task)
         for path, text in self.writes.items():
-            file = task.tree / path
-            use = ToolUse(
-                step=task.step,
-                name="Write",
-                input={"file_path": str(file), "content": text},
-                asked_by="agent",
-                tree=task.tree,
-            )
+            given = {"file_path": str(task.tree / path), "content": text}
+            use = ToolUse(step=task.step, name="Write", input=given, asked_by="agent", tree=task.tree)
             if isinstance(await host.permit(use), Allow):
                 write_files(task.tree, {path: text})
         return AgentResult(text="done", value={})

@@ -106,16 +106,10 @@ def next_of(
         return Next(step=step, reason="the project has no idea yet", command=f"{gsd} run IDEA")
     reason = describe_due(first, now, planning, before=state, added=added)
     command = f"{gsd} status" if holder else command_for(state, first, gsd)
-    question = _open_question(now, step, pending_answers)
-    if question:
-        reason, command = _waits_for(question), answer_command(question, gsd)
-    return Next(
-        step=step,
-        reason=reason,
-        command=command,
-        question=question.id if question else "",
-        ready=_ready(now, work),
-    )
+    asked = ""
+    if question := _open_question(now, step, pending_answers):
+        asked, reason, command = question.id, _waits_for(question), answer_command(question, gsd)
+    return Next(step=step, reason=reason, command=command, question=asked, ready=_ready(now, work))
 
 
 def finish_command(seen: Snapshot | None, gsd: str = "gsd") -> str:
@@ -180,10 +174,8 @@ def _ready(state: State, work: Sequence[Due]) -> tuple[str, ...]:
         phase = state.seen.phase(_id_of(one).phase) if state.seen else None
         if isinstance(one, Start) and one.step.kind == "execute" and phase:
             waiting = [plan for plan in phase.plans if not plan.summary]
-            found += [
-                str(attrs.evolve(one.step, detail=plan.id))
-                for plan in sorted(startable_plans(waiting), key=lambda plan: (plan.wave, plan.id))
-            ]
+            ready = sorted(startable_plans(waiting), key=lambda plan: (plan.wave, plan.id))
+            found += [str(attrs.evolve(one.step, detail=plan.id)) for plan in ready]
     return tuple(dict.fromkeys(found))
 
 

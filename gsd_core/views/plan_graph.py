@@ -19,16 +19,7 @@ from gsd_core.serializer import TEXT, Serializer, arr, obj
 from .status import active_steps
 
 NodeState: TypeAlias = Literal[
-    "done",
-    "running",
-    "merging",
-    "interrupted",
-    "parked",
-    "delayed",
-    "failed",
-    "skipped",
-    "ready",
-    "waiting",
+    "done", "running", "merging", "interrupted", "parked", "delayed", "failed", "skipped", "ready", "waiting"
 ]
 """*merging*: its result is being brought into the branch. *parked* is one that waits for an answer, *delayed*
 one that waits for a time.

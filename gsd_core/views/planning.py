@@ -72,8 +72,5 @@ def verdict_status(verdict: Verdict | None) -> CurrentVerdict:
 
 
 GAPS = Serializer(
-    PhaseGaps,
-    "status gaps complete without",
-    gaps=GAP,
-    complete=(FLAG, lambda found: not found.failed),
+    PhaseGaps, "status gaps complete without", gaps=GAP, complete=(FLAG, lambda found: not found.failed)
 )

@@ -101,14 +101,12 @@ def phase_entry(details: Details, phase: PhaseView) -> dict[str, Any]:
     """Return one phase with its steps and plans as JSON data."""
     row = details.rows.get(phase.number) or _unseen(phase)
     waves = plan_waves(phase.plans)
+    active = active_steps(details.state, interrupted=details.interrupted)
+    own = [one for one in active if one.id.phase == phase.number]
     entry = PHASE_ENTRY.dump(
         phase,
         verdict=verdict_status(phase.verdict),
-        active=[
-            step_json(one, interrupted=details.interrupted)
-            for one in active_steps(details.state, interrupted=details.interrupted)
-            if one.id.phase == phase.number
-        ],
+        active=[step_json(one, interrupted=details.interrupted) for one in own],
         plans=[plan_entry(details, plan, waves[plan.id]) for plan in phase.plans],
     )
     return {**PHASE_ROW.dump(row), **entry}
@@ -173,6 +171,11 @@ def phase_details(
     entry = phase_entry(details, phase)
     shas = {sha for names in phase.commits.values() for sha in names}
     verdict = phase.verdict
+    steps = [step for step in summary.steps if step.phase == phase.number]
+    if details.interrupted:
+        # Nothing has recorded the end of what was running.
+        steps = [attrs.evolve(one, status="cut off") if one.status == "running" else one for one in steps]
+    commits = [one for one in details.commits if phase_of(one.step) == phase.number or one.sha in shas]
     return {
         **entry,
         "context": phase.context,
@@ -185,22 +188,9 @@ def phase_details(
         "verification": verdict
         and VERDICT.dump(verdict, status=verdict_status(verdict), text=texts.verification),
         "requirements_traced": [row for row in requirements if row["phase"] == phase.number],
-        "history": [
-            STEP_DONE.dump(_ended(step) if details.interrupted else step)
-            for step in summary.steps
-            if step.phase == phase.number
-        ],
-        "commits": [
-            COMMIT.dump(commit)
-            for commit in details.commits
-            if phase_of(commit.step) == phase.number or commit.sha in shas
-        ],
+        "history": [*map(STEP_DONE.dump, steps)],
+        "commits": [*map(COMMIT.dump, commits)],
     }
-
-
-def _ended(step: StepDone) -> StepDone:
-    """Return *step* as it is without a process: nothing has recorded its end."""
-    return attrs.evolve(step, status="cut off") if step.status == "running" else step
 
 
 STEP_DONE = Serializer(

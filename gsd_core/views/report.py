@@ -145,11 +145,15 @@ def _tiles(report: Report) -> Html:
     finished = sum(row.status == "completed" for row in rows)
     assumed = len(summary.assumed)
     answers = sum(one.answer is not None for one in summary.decisions)
+    elapsed = ""
+    if summary.processes > 1 and summary.started_at and summary.last_at:
+        passed = duration_text(summary.last_at - summary.started_at)
+        elapsed = f"in {summary.processes} processes, over {passed}"
     tiles: list[tuple[str, str | Html, str]] = [
         ("State", _badge(sign, report.status, color), outcome),
         ("Phases complete", f"{finished} of {len(rows)}", ""),
         ("Requirements verified", f"{verified} of {len(wanted)}", ""),
-        ("Time worked", duration_text(summary.worked), _elapsed(summary)),
+        ("Time worked", duration_text(summary.worked), elapsed),
         ("Cost", _amount(summary.costs), tokens_text(summary.costs.usage)),
         ("Commits", str(len(summary.commits)), ""),
         ("Questions answered", str(answers), f"{assumed} of them assumed" if assumed else ""),
@@ -164,40 +168,22 @@ def _tiles(report: Report) -> Html:
     )
 
 
-def _elapsed(summary: RunSummary) -> str:
-    if summary.processes < 2 or not summary.started_at or not summary.last_at:
-        return ""
-    return f"in {summary.processes} processes, over {duration_text(summary.last_at - summary.started_at)}"
-
-
 def _attention(report: Report) -> list[Html]:
     """Return what a reader should know before trusting the result."""
     items: list[Html] = []
     if report.state.closed not in (None, "done"):
         reason = one_line(report.state.reason, MAX_TEXT)
         items.append(el("li", f"The run ended ({report.state.closed}): ", text(reason)))
-    items += [
-        el("li", el("a", "Open question", href="#questions"), ": ", text(first_line(one.text, MAX_TEXT)))
-        for one in report.summary.decisions
-        if one.answer is None
-    ]
+    unanswered = [first_line(one.text, MAX_TEXT) for one in report.summary.decisions if one.answer is None]
+    link = el("a", "Open question", href="#questions")
+    items += [el("li", link, ": ", text(question)) for question in unanswered]
     for one in report.summary.assumed:
         assert one.answer is not None
-        items.append(
-            el(
-                "li",
-                "Assumed, nobody looked: ",
-                text(first_line(one.text, MAX_TEXT)),
-                " → ",
-                text(one_line(one.answer.words, MAX_TEXT)),
-                f" ({one.step})",
-            )
-        )
-    items += [
-        el("li", text(f"{row.requirement.id} is not verified: {row.reason or row.status}"))
-        for row in report.rows
-        if row.status in ("Error", "Blocked") or row.reason
-    ]
+        question, answer = text(first_line(one.text, MAX_TEXT)), text(one_line(one.answer.words, MAX_TEXT))
+        items.append(el("li", "Assumed, nobody looked: ", question, " → ", answer, f" ({one.step})"))
+    doubtful = [row for row in report.rows if row.status in ("Error", "Blocked") or row.reason]
+    why = [f"{row.requirement.id} is not verified: {row.reason or row.status}" for row in doubtful]
+    items += [el("li", text(reason)) for reason in why]
     items += [el("li", "Not covered by this run: ", text(note)) for note in report.state.notes]
     return [el("div", el("ul", items), class_="card attention")] if items else []
 
@@ -213,6 +199,7 @@ def _matrix(report: Report) -> list[Html]:
         statements = [words[name] for name in row.requirement.statements if name in words]
         sign, color = _VERDICTS.get(row.status, ("·", "quiet"))
         verdict = f"later ({row.requirement.version})" if _is_later(row) else row.status
+        why = el("p", prose(row.reason), class_="small") if row.reason else ""
         rows.append(
             el(
                 "tr",
@@ -222,11 +209,7 @@ def _matrix(report: Report) -> list[Html]:
                 _cell(heads[3], join([_commit_link(sha, shown) for sha in row.commits])),
                 _cell(heads[4], _list(_checks(row.checks))),
                 _cell(heads[5], _list(_evidence(row.evidence))),
-                _cell(
-                    heads[6],
-                    _badge(sign, verdict, color),
-                    el("p", prose(row.reason), class_="small") if row.reason else "",
-                ),
+                _cell(heads[6], _badge(sign, verdict, color), why),
             )
         )
     return [_table([el("th", name, scope="col") for name in heads], rows, class_="matrix")]
@@ -436,14 +419,8 @@ def _gap(gap: GapFound) -> Html:
 
 
 def _commit(commit: ReportedCommit) -> Html:
-    heading = el(
-        "summary",
-        el("code", commit.sha[:7]),
-        " ",
-        text(commit.subject),
-        " ",
-        el("span", commit.step, class_="quiet small"),
-    )
+    sha, step = el("code", commit.sha[:7]), el("span", commit.step, class_="quiet small")
+    heading = el("summary", sha, " ", text(commit.subject), " ", step)
     return el("details", heading, _patch(commit), id=f"c-{commit.sha}")
 
 

@@ -205,12 +205,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "settings show": obj(settings=arr(obj(name=TEXT, value=ANY, origin=TEXT)), not_trusted=TEXTS),
     "settings set": obj(name=TEXT, value=ANY, path=TEXT),
     "settings unset": obj(name=TEXT, path=TEXT),
-    "doctor": obj(
-        project=TEXT,
-        state=values(CheckState),
-        checks=arr(CHECK.schema),
-        fixed=TEXTS,
-    ),
+    "doctor": obj(project=TEXT, state=values(CheckState), checks=arr(CHECK.schema), fixed=TEXTS),
     "health": obj(
         status=values(HealthStatus),
         errors=arr(ISSUE.schema),

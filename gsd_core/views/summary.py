@@ -115,9 +115,11 @@ def summarize(records: Iterable[Record]) -> RunSummary:
         return RunSummary()
     calls = calls_of(listed)
     steps = _Steps()
+    began: dict[int, datetime] = {}
     decisions: dict[str, Decision] = {}
     gaps: dict[tuple[str, str], GapFound] = {}
     for record in listed:
+        began.setdefault(record.epoch, record.at)
         steps.last[record.epoch] = record.at
         for fact in typed([record], *_KINDS):
             steps.add(fact)
@@ -133,10 +135,12 @@ def summarize(records: Iterable[Record]) -> RunSummary:
     calls_by_step: dict[str, list[Call]] = {}
     for call in calls:
         calls_by_step.setdefault(call.step, []).append(call)
+    # The time between the first and the last record of each process.
+    times = (max(steps.last[epoch] - at, timedelta()) for epoch, at in began.items())
     return RunSummary(
         started_at=listed[0].at,
         last_at=listed[-1].at,
-        worked=_worked(listed),
+        worked=sum(times, timedelta()),
         processes=sum(fact.kind == KIND_OF[facts.RunOpened] for fact in listed),
         steps=tuple(
             attrs.evolve(step, costs=sum_of(calls_by_step.get(step.id, ()))) for step in steps.found.values()
@@ -145,15 +149,6 @@ def summarize(records: Iterable[Record]) -> RunSummary:
         decisions=tuple(decisions.values()),
         costs=sum_of(calls),
     )
-
-
-def _worked(records: Iterable[Record]) -> timedelta:
-    """Return the time between the first and the last fact of each process."""
-    spans: dict[int, tuple[datetime, datetime]] = {}
-    for fact in records:
-        begin, _ = spans.get(fact.epoch, (fact.at, fact.at))
-        spans[fact.epoch] = begin, fact.at
-    return sum((max(end - begin, timedelta()) for begin, end in spans.values()), timedelta())
 
 
 @attrs.define
@@ -226,15 +221,9 @@ def _note_gaps(
         if of == phase and truth not in now and not gap.closed_in:
             gaps[of, truth] = attrs.evolve(gap, closed_in=fact.step)
     for truth, data in now.items():
-        known = gaps.get((phase, truth))
-        gaps[phase, truth] = (
-            attrs.evolve(known, closed_in="")
-            if known
-            else GapFound(
-                truth=truth,
-                reason=str(data.get("reason") or ""),
-                found_by=str(data.get("found_by") or ""),
-                found_in=fact.step,
-                at=fact.at,
-            )
-        )
+        if known := gaps.get((phase, truth)):
+            gaps[phase, truth] = attrs.evolve(known, closed_in="")
+            continue
+        why, finder = str(data.get("reason") or ""), str(data.get("found_by") or "")
+        found = GapFound(truth=truth, reason=why, found_by=finder, found_in=fact.step, at=fact.at)
+        gaps[phase, truth] = found

@@ -11,7 +11,7 @@ import inspect
 import os
 import pickle
 import signal
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
@@ -62,8 +62,14 @@ def call_hooks(
     with captured_stdout() as printed, bind_settings(_settings(plugin, request, findings)):
         for hook in findings.hooks:
             findings.begin(hook)
-            with _watched_files(hook, findings, project, home, files), _no_long_pause(hook, findings):
+            with _no_long_pause(hook, findings):
                 _call_hook(plugin, hook, request, findings)
+            after = files_in(project, home)
+            if hook == "gsd_doctor":  # it runs other programs, which store their own files in the home folder
+                files |= {path: digest for path, digest in after.items() if Path(path).is_relative_to(home)}
+            touched = sorted(path for path in {*files, *after} if files.get(path) != after.get(path))
+            findings.add("writes-nothing", [f"{hook} changed {Path(path).name}" for path in touched[:3]])
+            files = after
     # The hooks are done: if the process ends from here on, no hook is the cause.
     findings.begin("end")
     findings.add("says-nothing", [f"printed {text!r}" for text in printed])
@@ -112,25 +118,10 @@ def restart_pause() -> None:
     signal.setitimer(signal.ITIMER_REAL, MAX_PAUSE)
 
 
-@contextmanager
-def _watched_files(
-    hook: str, findings: Findings, project: Path, home: Path, files: dict[str, str]
-) -> Generator[None]:
-    """Record which files *hook* changed, and bring *files* up to date."""
-    yield
-    now = files_in(project, home)
-    if hook == "gsd_doctor":  # it runs other programs, which store their own files in the home folder
-        files.update({path: digest for path, digest in now.items() if Path(path).is_relative_to(home)})
-    touched = sorted(path for path in {*files, *now} if files.get(path) != now.get(path))
-    findings.add("writes-nothing", [f"{hook} changed {Path(path).name}" for path in touched[:3]])
-    files.clear()
-    files.update(now)
-
-
 def _call_hook(plugin: object, hook: str, request: Request, findings: Findings) -> None:
     spec = getattr(hookspecs, hook)
     if not inspect.iscoroutinefunction(spec):
-        _check_contributions(plugin, hook, Path(request.project), request.commands, findings)
+        _check_contributions(plugin, hook, request, findings)
         return
     if hook == "gsd_run_agent" and not request.run_agent:
         for rule in _ASYNC_RULES:
@@ -155,12 +146,10 @@ def _call_hook(plugin: object, hook: str, request: Request, findings: Findings) 
             return  # every further case would take just as long
 
 
-def _check_contributions(
-    plugin: object, hook: str, project: Path, commands: Collection[str], findings: Findings
-) -> None:
+def _check_contributions(plugin: object, hook: str, request: Request, findings: Findings) -> None:
     rule = "settings" if hook == "gsd_settings" else "contributes"
     try:
-        first, second = (_CONTRIBUTION_CHECKS[hook](plugin, project) for _ in range(2))
+        first, second = (_CONTRIBUTION_CHECKS[hook](plugin, Path(request.project)) for _ in range(2))
     except AssertionError as error:
         findings.add(rule, [f"{hook}: {error}"])
         return
@@ -171,7 +160,7 @@ def _check_contributions(
     if hook == "gsd_settings":
         problems = [problem for cls in first for problem in _settings_problems(cls)]
     if hook == "gsd_cli_commands":
-        problems = [f"gsd has its own command {c.name!r}" for c in first if c.name in commands]
+        problems = [f"gsd has its own command {c.name!r}" for c in first if c.name in request.commands]
     findings.add(rule, [f"{hook}: {problem}" for problem in problems])
     # Commands and findings have no equality, and a finding may depend on the machine.
     differs = hook in ("gsd_write_config", "gsd_settings") and first != second
@@ -350,18 +339,14 @@ def _tool_uses(project: Path) -> list[Arguments]:
 def _processes(project: Path) -> list[Arguments]:
     home = project / "home"
     places = (Place(path=project, source=project, writable=True), Place(path=home, source=home))
-    process = ConfinedProcess(
-        command=("true",), cwd=project, environment={"HOME": str(home)}, places=places, home=home
-    )
+    env = {"HOME": str(home)}
+    process = ConfinedProcess(command=("true",), cwd=project, environment=env, places=places, home=home)
     return [(process,), (attrs.evolve(process, command=("sh", "-c", "exit 1"), descriptors=(0,)),)]
 
 
 def _sources(project: Path) -> list[Arguments]:
-    texts = {
-        "adder.py": "def add(a, b):\n    return a + b if b > 0 else 20\n",
-        "empty.js": "",
-        "data.bin": "\0",
-    }
+    adder = "def add(a, b):\n    return a + b if b > 0 else 20\n"
+    texts = {"adder.py": adder, "empty.js": "", "data.bin": "\0"}
     return [(SourceFile(root=project, path=path, text=text),) for path, text in texts.items()]
 
 

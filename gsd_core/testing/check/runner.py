@@ -134,10 +134,18 @@ def main() -> None:
         sys.path.insert(0, request.path)
     state = process_state()
     plugin = _import_plugin(request, findings)
-    if plugin is not None and _register_plugin(plugin, request.name, findings):
-        from .invocation import call_hooks
+    if plugin is not None:
+        findings.begin("fits")
+        try:
+            manager = make_manager(**{request.name: plugin})
+        except ConfigError as error:
+            findings.add("fits", [str(error)])
+        else:
+            from .invocation import call_hooks
 
-        call_hooks(plugin, request, findings, state)
+            findings.add("fits")
+            findings.hooks = list(hooks_of(manager, plugin))
+            call_hooks(plugin, request, findings, state)
     findings.begin("end")
     sys.stdout.flush()
     sys.stderr.flush()
@@ -177,15 +185,3 @@ def _import_plugin(request: Request, findings: Findings) -> object:
     findings.add("light-import", [f"loads {name}" for name in heavy])
     findings.add("quiet-import", [*audit.events[:5], *(f"printed {text!r}" for text in printed)])
     return plugin
-
-
-def _register_plugin(plugin: object, name: str, findings: Findings) -> bool:
-    findings.begin("fits")
-    try:
-        manager = make_manager(**{name: plugin})
-    except ConfigError as error:
-        findings.add("fits", [str(error)])
-        return False
-    findings.add("fits")
-    findings.hooks = list(hooks_of(manager, plugin))
-    return True

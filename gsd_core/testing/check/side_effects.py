@@ -126,11 +126,8 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 def files_in(*folders: Path) -> dict[str, str]:
     """Return the digests of the files in *folders*, except those of git and of caches."""
     found = (path for folder in folders for path in folder.rglob("*") if path.is_file())
-    return {
-        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(found)
-        if not {".git", "__pycache__", ".cache"} & set(path.parts)
-    }
+    kept = sorted(path for path in found if not {".git", "__pycache__", ".cache"} & set(path.parts))
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in kept}
 
 
 def leftovers() -> list[str]:

@@ -97,9 +97,8 @@ class NewPackage:
         code = _read(f"examples/{self.example}.py")
         tests = _read(f"examples/test_{self.example}.py")
         summary, _, details = inspect.cleandoc(ast.get_docstring(ast.parse(code)) or "").partition("\n")
-        used = [
-            spec for name, spec in _LIBRARIES.items() if re.search(rf"^(?:from|import) {name}\b", code, re.M)
-        ]
+        imported = re.findall(r"^(?:from|import) (\w+)", code, re.M)
+        used = [spec for name, spec in _LIBRARIES.items() if name in imported]
         dependencies = ", ".join(f'"{name}"' for name in ("gsd-core", *used))
         pyproject, readme = Template(_read("template/pyproject.toml")), Template(_read("template/README.md"))
         texts = {
@@ -120,7 +119,10 @@ class NewPackage:
                 f"from . import {self.example} as plugin", "import gsd_plugin_my_plugin as plugin"
             ),
         }
-        return {path: self._renamed(text) for path, text in texts.items()}
+        camel_case = "".join(part.capitalize() for part in self.name.split("_"))
+        names = {"my_plugin": self.name, "my-plugin": self.name.replace("_", "-"), "MyPlugin": camel_case}
+        any_name = re.compile("|".join(names))
+        return {path: any_name.sub(lambda found: names[found[0]], text) for path, text in texts.items()}
 
     def _used(self) -> str:
         if setting := SETTINGS_OF_HOOKS.get(self.hook):
@@ -129,11 +131,6 @@ class NewPackage:
                 f"`my_plugin`.\nFor a try, set the variable `GSD_{setting.upper()}`."
             )
         return "Once installed, every run uses it; `-p no:my_plugin` leaves it out of one run."
-
-    def _renamed(self, text: str) -> str:
-        camel_case = "".join(part.capitalize() for part in self.name.split("_"))
-        names = {"my_plugin": self.name, "my-plugin": self.name.replace("_", "-"), "MyPlugin": camel_case}
-        return re.sub("|".join(names), lambda found: names[found[0]], text)
 
 
 def plugin_name(name: str) -> str:
