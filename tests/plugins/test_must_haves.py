@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gsd_core import Artifact, GapReport, KeyLink, MustHaves, PhaseView, Plan
+from gsd_core import Artifact, GapReport, History, KeyLink, MustHaves, PhaseView, Plan
 from gsd_plugins import must_haves
 from gsd_plugins.must_haves.patterns import Found, search
 from gsd_plugins.must_haves.source import read_source
@@ -621,3 +621,41 @@ def test_a_stub_in_a_file_that_a_plan_only_lists_is_a_gap(tmp_path: Path) -> Non
 
     assert isinstance(report, GapReport)
     assert [(gap.about, "leave()" in gap.reason) for gap in report.gaps] == [("app.py", True)]
+
+
+BOARD = (
+    "def ranking(lines):\n    return sorted(lines)\n\n\ndef top(lines, n):\n    return ranking(lines)[:n]\n"
+)
+LOW = "\nfunc low() int { return 1 }\n"
+TESTS = """from board import ranking, top
+
+def test_top():
+    assert top(ranking([2, 1]), 1) == [1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"main.py": "from board import ranking\n\nprint(ranking([]))\n"}, ["top"]),
+        ({"main.py": "from board import ranking, top\n\nprint(top(ranking([]), 1))\n"}, []),
+        ({"main.py": "from board import ranking\n\n# top is for later\nprint(ranking([]))\n"}, ["top"]),
+        ({"README.md": "Use `ranking` or `top`.\n"}, []),
+        ({"main.go": f"package main\n\nfunc main() {{}}\n{LOW}", "main_test.go": "low"}, ["low"]),
+        ({"lib.go": "package lib\n\nfunc Low() int { return 1 }\n", "lib_test.go": "Low"}, []),
+    ],
+)
+def test_functions_that_only_tests_use_are_observed_unless_this_is_a_library(
+    files: dict[str, str], said: list[str], tmp_path: Path
+) -> None:
+    tree = {"board.py": BOARD, "test_board.py": TESTS, **files}
+    for path, text in tree.items():
+        write(tmp_path, path, text)
+    plan = Plan(id="01-01", phase="1", files_modified=tuple(tree), summary="01-01-SUMMARY.md")
+    history = History(files=frozenset(tree))
+    phase = PhaseView(number="1", name="Board", project=tmp_path, plans=(plan,), history=history)
+
+    report = asyncio.run(must_haves.must_haves_hold(phase))
+
+    assert isinstance(report, GapReport)
+    assert [one.text for one in report.observations] == [f"only tests use {name}()" for name in said]

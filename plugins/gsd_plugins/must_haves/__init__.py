@@ -28,7 +28,7 @@ from gsd_core import (
 from gsd_core.hookspecs import gsd_find_gaps, gsd_find_mutants
 from gsd_core.planning.model import History
 
-from .artifacts import check_file, unused_parameters
+from .artifacts import check_file, only_tested, unused_parameters
 from .dependencies import find_unused
 from .files import Tree
 from .links import bare_path, check_link
@@ -63,7 +63,7 @@ async def must_haves_hold(phase: PhaseView) -> Sequence[Gap] | GapReport:
     def check_files() -> list[Gap | Evidence | Observation | None]:
         judged = (check_file(sources, path, same) for path, same in files.items())
         seen = (one for path, same in files.items() for one in unused_parameters(sources, path, same))
-        return [*judged, *seen, *find_unused(sources, phase.changed)]
+        return [*judged, *seen, *only_tested(sources, files), *find_unused(sources, phase.changed)]
 
     found = await asyncio.to_thread(check_files)
     links = dict.fromkeys(link for plan in plans for link in plan.must_haves.key_links)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gsd_core import Artifact, BadArtifact, Evidence, Gap, Observation, some_of
+from gsd_core.planning.plan_tasks import is_test_file
 
 from .files import FileContent, read
 from .modules import Sources, javascript_candidates, module_files
@@ -19,6 +21,8 @@ INCOMPLETE = "the file is too large to search completely"
 MIN_CODE_SHARE = 0.4
 """The share of a promised length that has to be code; in heavily documented modules it is about half."""
 MAX_REASONS = 4
+MAX_FILES_SEARCHED = 2_000
+"""In a project with more of them, it takes too long to look for the uses of a name."""
 
 _PATTERN = re.compile(r"\.\*|\w\|\w|\\+\W")
 _CHOICE = re.compile(r"[^\s|]{3,}(?:\|[^\s|]{3,}){1,9}")
@@ -27,6 +31,7 @@ _AROUND_NAME = re.compile(
     r"|[(<=].*$|:(?!:).*$| as .*$"
 )
 """What an export may have beside its name: ``greet()``, ``def greet``, ``greet(name: str)``."""
+_WORD = re.compile(r"[\w$]+")
 _NAME = re.compile(r"[\w$]+(?:(?:\.|::|#|->)[\w$]+)*")
 _PASSES_ON = re.compile(r"(?m)^\s*(?:pub use [^;]*\*|export ['\"])|#\[macro_use\]")
 """How languages without a reader pass on the names of other files: Rust, Dart."""
@@ -73,6 +78,34 @@ def unused_parameters(sources: Sources, path: str, artifacts: Sequence[Artifact]
         if function.name in promised and free and names:
             text = f"{function.name}() never uses its parameter {some_of(names)}"
             yield Observation(text=text, severity="minor", where=f"{path}:{function.line}")
+
+
+def only_tested(sources: Sources, paths: Iterable[str]) -> Iterator[Observation]:
+    """Yield the functions in files that only tests use.
+
+    If other code uses none of the public ones, they are those of a library, whose users are elsewhere.
+    """
+    homes: dict[str, str] = {}
+    public = set[str]()
+    for path in paths:
+        if not is_test_file(path) and (source := sources.source(path)):
+            homes |= {one.name: path for one in source.functions if "." not in one.name}
+            private = "_abcdefghijklmnopqrstuvwxyz" if source.language == "go" else "_"
+            public |= {name for name in source.exports if name[0] not in private}
+    if not homes or len(sources.files) > MAX_FILES_SEARCHED:
+        return
+    inside, outside, tested = set[str](), set[str](), set[str]()
+    for path in sources.files:
+        source = sources.source(path)
+        words = Counter(_WORD.findall(source.bare if source else sources.text(path) or ""))
+        if is_test_file(path):
+            tested |= homes.keys() & words.keys()
+        elif not path.endswith(_PROSE):
+            inside |= {name for name, home in homes.items() if path == home and words[name] > 1}
+            outside |= {name for name, home in homes.items() if path != home and words[name]}
+    for name in sorted(tested - inside - outside):
+        if name not in public or outside & public:
+            yield Observation(text=f"only tests use {name}()", severity="minor", where=homes[name])
 
 
 def _problems(
