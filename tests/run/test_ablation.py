@@ -439,6 +439,7 @@ class Serve(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 def test_checks_that_need_one_port_run_one_after_the_other(root: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
