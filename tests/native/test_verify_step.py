@@ -595,6 +595,22 @@ def test_a_trial_that_passes_without_the_work_is_named_beside_better_evidence() 
     ]
 
 
+def test_a_run_of_many_test_cases_beside_lines_of_the_product_is_no_mistake() -> None:
+    trial = ToolRecord(tool="run_command", target="pytest", exit=0, cases=("a", "b", "c", "d"))
+    run_of_all = {"command": "pytest", "exit": 0}
+    beside, alone = verdict("01-01:T1", citations=[LINE, run_of_all]), cites(**run_of_all)
+    honest, careless = (FakeHost(agent=says(one, uses=(READ, trial))) for one in (beside, alone))
+
+    report = report_of(a_step(ADD), honest)
+
+    assert (report.passed, honest.complaints) == (True, [])
+    assert [one.text for one in report.observations] == [
+        "01-01:T1 also cites `pytest` (exit 0), and no test case of it"
+    ]
+    assert not report_of(a_step(ADD), careless).passed
+    assert "cite the `case` that shows it" in careless.complaints[0][0]
+
+
 def test_the_lines_of_a_test_prove_nothing_alone_because_nobody_ran_it(tree: Path) -> None:
     (tree / "test_notes.py").write_text("def test_add():\n    assert add('x')\n")
     cited = cites(file="test_notes.py", first=1, last=2)

@@ -44,7 +44,11 @@ class Sources:
         """Return what is wrong with the citations of a verdict; one that cites nothing proves nothing."""
         if not citations:
             return ("nothing is cited: cite the lines that you read, or a command that you ran",)
-        problems = tuple(found for citation in citations if (found := self.problem(citation)))
+        wrong = [(one, found) for one in citations if (found := self.problem(one))]
+        if any(one.file and not (is_test_file(one.file) or self.problem(one)) for one in citations):
+            # Beside lines of the product it is no proof, and no mistake either.
+            wrong = [(one, found) for one, found in wrong if not self.is_vague(one)]
+        problems = tuple(found for _, found in wrong)
         if not problems and all(self.passes_anyway(citation) for citation in citations):
             return (
                 f"{describe(citations[0])} passes without the work too, so it shows only that "
@@ -163,6 +167,11 @@ class Sources:
         if "" not in flaws:
             return f"`{command}` {min(flaws)}: it proves nothing"
         return self._problem_of_case(citation, command)
+
+    def is_vague(self, citation: Citation) -> bool:
+        """Whether *citation* is a command that ran test cases, without the one that shows something."""
+        vague = self._problem_of_case(citation, citation.command.strip()) if citation.command else ""
+        return bool(vague) and not citation.case and self.problem(citation) == vague
 
     def _problem_of_case(self, citation: Citation, command: str) -> str:
         """Return why a command that ran test cases proves nothing: it proves what one of them shows."""

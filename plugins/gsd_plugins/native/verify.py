@@ -392,9 +392,11 @@ def _with_verdict(
             proof = f"{cited}: {verdict.evidence.strip()}".rstrip(": ")
             proof = "; ".join([proof, *(f"{where} reads: {quote}" for where, quote in quotes.items())])
             evidence = (Evidence(about=name, holds=True, proof=proof) for name in must_have.ids)
+            vague = [describe(one) for one in verdict.citations if sources.is_vague(one)]
             beside = [describe(one) for one in verdict.citations if sources.passes_anyway(one)]
-            text = f"{must_have.id} also cites {some_of(beside)}, which passes without the work too"
-            seen = (Observation(text=text, severity="minor"),) if beside else ()
+            flaws = [f"{one}, which passes without the work too" for one in beside]
+            flaws += [f"{one}, and no test case of it" for one in vague if one not in beside]
+            seen = [Observation(text=f"{must_have.id} also cites {one}", severity="minor") for one in flaws]
             return attrs.evolve(
                 report,
                 evidence=(*report.evidence, *evidence),
