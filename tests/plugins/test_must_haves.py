@@ -641,6 +641,7 @@ def test_top():
         ({"main.py": "from board import ranking, top\n\nprint(top(ranking([]), 1))\n"}, []),
         ({"main.py": "from board import ranking\n\n# top is for later\nprint(ranking([]))\n"}, ["top"]),
         ({"README.md": "Use `ranking` or `top`.\n"}, []),
+        ({"page.js": "export { load as '' };\nfunction load() {\n  return 1;\n}\n"}, []),
         ({"main.go": f"package main\n\nfunc main() {{}}\n{LOW}", "main_test.go": "low"}, ["low"]),
         ({"lib.go": "package lib\n\nfunc Low() int { return 1 }\n", "lib_test.go": "Low"}, []),
     ],

@@ -91,7 +91,7 @@ def only_tested(sources: Sources, paths: Iterable[str]) -> Iterator[Observation]
         if not is_test_file(path) and (source := sources.source(path)):
             homes |= {one.name: path for one in source.functions if "." not in one.name}
             private = "_abcdefghijklmnopqrstuvwxyz" if source.language == "go" else "_"
-            public |= {name for name in source.exports if name[0] not in private}
+            public |= {name for name in source.exports if name[:1] not in private}
     if not homes or len(sources.files) > MAX_FILES_SEARCHED:
         return
     inside, outside, tested = set[str](), set[str](), set[str]()
