@@ -338,8 +338,8 @@ _CAUSES = (
 """What git prints when it cannot write for a reason outside the project's files."""
 
 
-_BUSY = (".lock': File exists", "cannot lock ref 'HEAD': is at")
-"""What git prints if another git holds a lock, or has moved HEAD since this one read it."""
+_BUSY = (".lock': File exists", "cannot lock ref 'HEAD': is at", "/commondir: Success")
+"""What git prints if another git holds a lock, has moved HEAD since this one read it, or adds a work tree."""
 
 _SURROUNDINGS = {
     "No space left": "free some disk space",

@@ -11,6 +11,7 @@ import pytest
 
 from gsd_core.git import worktrees
 from gsd_core.git.command import Command
+from gsd_core.git.refs import branches_elsewhere
 from tests.run import harness as h
 
 
@@ -89,3 +90,19 @@ def test_a_work_tree_whose_folder_somebody_removed_is_made_again(root: Path, tmp
     os.close(worktrees.enter_worktree(Command(root=root), tree))
 
     assert h.git(tree, "status", "--porcelain") == ""
+
+
+def test_a_work_tree_that_another_git_is_making_is_waited_for(root: Path, tmp_path: Path) -> None:
+    h.git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "other"))
+    common = root / ".git/worktrees/other/commondir"
+    content = common.read_text()
+    # As git leaves it for a moment.
+    common.write_text("")
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        common.write_text(content)
+
+    assert branches_elsewhere(Command(root=root, sleep=sleep)) == frozenset()
+    assert len(waited) == 1
