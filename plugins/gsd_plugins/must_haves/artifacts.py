@@ -81,17 +81,18 @@ def unused_parameters(sources: Sources, path: str, artifacts: Sequence[Artifact]
 
 
 def only_tested(sources: Sources, paths: Iterable[str]) -> Iterator[Observation]:
-    """Yield the functions in files that only tests use.
+    """Yield the functions in files that no code but tests names.
 
-    If other code uses none of the public ones, they are those of a library, whose users are elsewhere.
+    If other code names none of the public ones, they are those of a library, whose users are elsewhere.
     """
     homes: dict[str, str] = {}
     public = set[str]()
     for path in paths:
         if not is_test_file(path) and (source := sources.source(path)):
             homes |= {one.name: path for one in source.functions if "." not in one.name}
-            private = "_abcdefghijklmnopqrstuvwxyz" if source.language == "go" else "_"
-            public |= {name for name in source.exports if name[:1] not in private}
+            is_go = source.language == "go"
+            hidden = {one for one in source.exports if one.startswith("_") or (is_go and one[:1].islower())}
+            public |= source.exports - hidden
     if not homes or len(sources.files) > MAX_FILES_SEARCHED:
         return
     inside, outside, tested = set[str](), set[str](), set[str]()
@@ -105,7 +106,7 @@ def only_tested(sources: Sources, paths: Iterable[str]) -> Iterator[Observation]
             outside |= {name for name, home in homes.items() if path != home and words[name]}
     for name in sorted(tested - inside - outside):
         if name not in public or outside & public:
-            yield Observation(text=f"only tests use {name}()", severity="minor", where=homes[name])
+            yield Observation(text=f"no code but tests names {name}()", severity="minor", where=homes[name])
 
 
 def _problems(
