@@ -172,7 +172,9 @@ class Notifier:
         notice = evolve(notice, links=self._links(notice))
         # The run itself finds out that its journal cannot be written; people should hear of that too.
         with suppress(JournalError):
-            self.run.record(NoticeBegun(key=notice.key, type=notice.type), step=notice.step)
+            begun = self.run.record(NoticeBegun(key=notice.key, type=notice.type), step=notice.step)
+            # A reminder counts from what is recorded, as it does in a process that resumes the run.
+            self._begun[notice.key] = begun.at
         try:
             outcomes = await self.run.hooks.fan_out(gsd_notify, SEND_LIMIT, notice)
         except asyncio.CancelledError:
