@@ -140,6 +140,8 @@ _ORDER = re.compile(
     """,
     re.VERBOSE,
 )
+_PLACEHOLDER = re.compile(r"[A-Z]{3,}\.(?!md|txt|rst)\w+")
+"""A name such as ``DIR.bak`` stands for others; only documents such as ``README.md`` are called so."""
 
 
 def exact_facts(text: str) -> tuple[Fact, ...]:
@@ -148,6 +150,7 @@ def exact_facts(text: str) -> tuple[Fact, ...]:
     words = (
         Fact(kind="words", value=value, text=one)
         for one in literal
+        if not _PLACEHOLDER.fullmatch(one)
         if (value := _plain(_name_of_call(one)).rstrip(",./").removesuffix("()"))
     )
     return tuple(dict.fromkeys([*words, *_numbers(said), *_orders(said)]))
@@ -171,7 +174,8 @@ def patterns_in_code(text: str) -> dict[str, str]:
 
     These are texts in quotes, of which two words that stand side by side are enough, because a placeholder
     or a line break may stand elsewhere; names in code; and numbers, perhaps in another unit. What may be
-    computed or spelled in many ways, such as paths, times of day and commands, is not among it. The
+    computed or spelled in many ways, such as paths, times of day and commands, is not among it, and no
+    number of things without a bound: it may describe the input ("a card number of 16 digits"). The
     expressions are POSIX extended ones, for ``git grep``.
     """
     literal, said = _literal_and_rest(text)
@@ -190,7 +194,8 @@ def patterns_in_code(text: str) -> dict[str, str]:
                 found[one] = words[0]
     for fact in _numbers(said):
         value = Decimal(fact.value)
-        if value > 1 and (fact.unit or fact.bound or fact.text[0].isdecimal()):
+        counts = re.search(rf"(?<![\w.]){re.escape(fact.text)} [a-z]{{3,}}s\b", said.casefold())
+        if value > 1 and (fact.unit or fact.bound or (fact.text[0].isdecimal() and not counts)):
             found[fact.text] = rf"(^|[^[:alnum:].])({'|'.join(_spellings(value, fact))})([^[:alnum:].]|$)"
     return found
 

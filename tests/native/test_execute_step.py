@@ -506,6 +506,22 @@ def test_a_better_check_that_passes_before_too_is_not_asked_about_again() -> Non
     assert "passed before the task too" in files[0].text
 
 
+def test_a_check_that_runs_tests_which_its_task_changes_may_pass_before(tmp_path: Path) -> None:
+    (tmp_path / "test_notes.py").write_text("", encoding="utf-8")
+    plan = real_plan(evolve(REAL, files=("notes.py", "test_notes.py")), LIST)
+
+    async def play(turn: Turn) -> Any:
+        await turn.call("task_done", task=1, files=["notes.py", "test_notes.py"], note="")
+        await turn.call("task_done", task=2, files=["notes.py"], note="")
+        return NOTHING
+
+    host = FakeHost(agent={"execute": play}, passes_before=[STORE.check])
+    [summary] = run(evolve(a_step(plan), tree=tmp_path), host).files
+
+    assert host.keys == ("execute",)
+    assert "passed, as it did with the tests that were there before" in summary.text
+
+
 def test_the_check_of_a_later_task_runs_right_after_the_task_before_it() -> None:
     later = evolve(LIST, check="test -s test_notes.py")
     order: list[str] = []

@@ -47,6 +47,7 @@ def test_a_changed_fact_is_found_and_an_honest_paraphrase_passes(pair: dict[str,
         ("`get()`", "get(id)"),
         ('"Not found."', "'not found'"),
         ("`a=1`", "a = 1"),
+        ("says so in README.md", "`README.md` has it"),
     ],
 )
 def test_the_same_fact_is_recognized_in_another_form(one: str, other: str) -> None:
@@ -58,6 +59,7 @@ def test_the_same_fact_is_recognized_in_another_form(one: str, other: str) -> No
     "text",
     [
         "One command marks a habit, and another one shows it.",
+        "It copies DIR to DIR.bak and says so in NAME.json",
         "Marking it twice on one day counts as one mark.",
         "A third and a 2nd page, in UTF-8, on S3, and so on.",
         "Colors such as `red`, `green` or 7 others.",
@@ -114,7 +116,8 @@ def test_facts_are_found_in_linear_time(piece: str) -> None:
         ("waits 90 seconds", "setTimeout(end, 90_000)"),
         ("up to 5 MB", "limit = 5 * 1024 * 1024"),
         ("up to 1 GB", ""),
-        ("10,000 rows", "ROWS = 1e4"),
+        ("at most 10,000 rows", "ROWS = 1e4"),
+        ("a card number of 16 digits", ""),
         ("a discount of 5 %", "price * .05"),
         ("a rate of 1.00052", "RATE = 1.00052"),
     ],

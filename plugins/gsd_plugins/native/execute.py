@@ -270,6 +270,8 @@ def _check_line(finished: FinishedTask, log: TaskLog) -> str:
         return f"Task {finished.task.number}: `{finished.task.check}` failed{code} before the implementation"
     if check is None or not check.passed_before:
         return line
+    if any(map(is_test_file, finished.commit.paths)):
+        return f"{line}, as it did with the tests that were there before"
     decision = log.decisions.get(finished.task.number)
     reason = f" ({decision.reason})" if decision else ""
     return f"{line}, but passed before the task too: it only shows that nothing broke{reason}"

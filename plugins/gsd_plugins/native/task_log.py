@@ -104,14 +104,18 @@ class TaskLog:
         if result.unusable:
             if not await self._repaired(task, TaskCommit(check=result)):
                 return
-        # A task without files only verifies something: its check may pass at any time.
-        elif result.ok and not decided and not task.cycle and changes_files:
+        # A task without files only verifies something: its check may pass at any time. If the task changes
+        # tests that are there, only their result afterwards says something.
+        elif result.ok and not decided and not task.cycle and changes_files and not self._changes_tests(task):
             decided = await revise_check(self.step, self.plan, task, result, "passes before", self.host)
             self.decisions[task.number] = decided
         else:
             return
         if self.with_check(task).check != result.command:
             await self.host.check_before(self.with_check(task))
+
+    def _changes_tests(self, task: Task) -> bool:
+        return any(is_test_file(path) and (self.step.tree / path).is_file() for path in task.files)
 
     def with_check(self, task: Task) -> Task:
         """Return the task with the check that counts: the planner's decision, else the plan's."""
