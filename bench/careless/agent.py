@@ -14,7 +14,7 @@ from gsd_core.hookspecs import gsd_run_agent
 from gsd_plugins.rehearsal import Scenario
 from gsd_plugins.rehearsal.scenario import is_accepted
 
-ASKED_ID = re.compile(r"^- ((?:\d\d-\d\d:T|\d\d:C)\d+|[A-Z]+-\d+): ", re.MULTILINE)
+ASKED_ID = re.compile(r"^- ((?:\d\d-\d\d:[TD]|\d\d:C)\d+|[A-Z]+-\d+): ", re.MULTILINE)
 """An id that the verifier's prompt asks about."""
 REMARK = re.compile(r"^- \d\d-\d\d, task \d+: .*: exit \d+, (.+)$", re.MULTILINE)
 """A remark about a check in the verifier's prompt."""
@@ -114,7 +114,8 @@ class Careless:
         # What no story has a proof for, such as a decision, is proven as the first requirement.
         first_proof = next(iter(proofs.values()), None)
         cited = {
-            name: found or (first_proof if name.startswith("D-") else found) for name, found in cited.items()
+            name: found or (first_proof if re.search(r"^D-|:D", name) else found)
+            for name, found in cited.items()
         }
         every = [proof for proof_list in cited.values() for proof in proof_list or ()]
         for proof in said.get("reads", dict.fromkeys(p.partition(":")[0] for p in every if p[0] not in "$!")):

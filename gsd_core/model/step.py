@@ -62,8 +62,7 @@ class StepRequest:
     *left_behind* are the files that it left uncommitted. *replaced_checks* are the decisions about the
     plan's checks that earlier attempts recorded (:meth:`StepHost.replace_check`). *complete* are the numbers
     of the phases that count as complete, which a check mark in ROADMAP.md alone does not decide.
-    *deferred* are the plan's tasks that earlier attempts deferred (:meth:`StepHost.defer_task`), and
-    *answered* the checkpoints' questions of earlier attempts (:meth:`StepHost.ask`) with their answers.
+    *deferred* are the plan's tasks that earlier attempts deferred (:meth:`StepHost.defer_task`).
     *will_be_verified*: the run verifies the phase later, so that the step may leave gaps and checks to that.
     *skip_discuss*: the user wants no questions about the phase; a discuss step decides by itself.
     *detail* is the milestone's version, or the name of a step that the user asked for, with the user's words
@@ -98,7 +97,6 @@ class StepRequest:
     complete: tuple[str, ...] = ()
     skip_discuss: bool = False
     deferred: tuple[DeferredTask, ...] = ()
-    answered: tuple[tuple[Question, Answer], ...] = ()
     will_be_verified: bool = False
     retries: int = 0
     waited: timedelta = timedelta(0)
@@ -226,6 +224,13 @@ class StepHost(Protocol):
 
         If nobody can answer now, it raises an exception that ends the attempt: do not catch it. The step
         runs again when there are answers.
+        """
+        ...
+
+    def answered(self) -> Sequence[tuple[Question, Answer]]:
+        """Return what was asked for this step so far and answered, also in earlier attempts, oldest first.
+
+        These are the questions of :meth:`ask` and those of the step's agents, but no requests for permission.
         """
         ...
 

@@ -24,6 +24,8 @@ MustHaveStatus: TypeAlias = Literal[
 """``human``: a person has to check it; ``assumed``: a person had to, but nobody looked; ``open``: nothing was
 reported about it."""
 
+ASKED = "[Asked]"
+"""How a decision in a SUMMARY begins that is the answer to a question while the plan was executed."""
 COVERAGE = "coverage"
 """The finder of gaps in the chain from requirements and decisions to plans and truths."""
 
@@ -154,16 +156,23 @@ def criteria_of(phase: PhaseView, plans: Sequence[Plan] = ()) -> tuple[MustHave,
 
 
 def decisions_of(phase: PhaseView) -> tuple[MustHave, ...]:
-    """Return the phase's decisions that its plans have to implement; their ids are those of CONTEXT.md."""
+    """Return the phase's decisions that its plans have to implement; their ids are those of CONTEXT.md.
+
+    What was asked while a plan was executed is one too; its id has the plan's (``01-02:D1``).
+    """
+    found = [(one.id, one.text, one.notes) for one in owed_decisions(phase)]
+    found += [(name, text, ()) for plan in phase.plans for name, text in asked_of(plan)]
     return tuple(
-        MustHave(
-            ids=(one.id,),
-            text=f"Decision {one.id} is implemented: {one.text}",
-            kind="decision",
-            details=one.notes,
-        )
-        for one in owed_decisions(phase)
+        MustHave(ids=(name,), text=f"Decision {name} is implemented: {text}", kind="decision", details=notes)
+        for name, text, notes in found
     )
+
+
+def asked_of(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield what was asked and answered while *plan* was executed, with its id, as its SUMMARY has it."""
+    for number, text in enumerate(plan.decisions, start=1):
+        if text.startswith(ASKED):
+            yield f"{plan.id}:D{number}", text.removeprefix(ASKED).strip()
 
 
 def truths_of(plans: Iterable[Plan]) -> tuple[MustHave, ...]:

@@ -61,7 +61,7 @@ from .callbacks import Callbacks
 from .guard import check_seal, found_before, guarded, record_confinement
 from .overlay import overlaid
 from .permission import POLICY_LIMIT, StepGate
-from .questions import answered_checkpoints, ask
+from .questions import answered, ask
 from .runtime import Run
 from .sandbox import Confinement
 from .timeouts import AgentTimeouts
@@ -433,11 +433,10 @@ def _with_answers(call: AgentCall, task: AgentTask) -> str:
     # Those of checkpoints too, if a function of the agent may have asked them: it ends with the agent. An
     # executor that chose the conversation passes on the answers itself.
     if task.functions and call.task.conversation is None:
-        asked += answered_checkpoints(call.run, call.step)
-    answered = [f"- {question.text}\n  Answer: {question.explain(answer)}" for question, answer in asked]
-    if not answered:
+        asked += answered(call.run, call.step)
+    if not asked:
         return prompt
-    listed = "\n".join(answered)
+    listed = "\n".join(f"- {question.text}\n  Answer: {question.explain(said)}" for question, said in asked)
     return f"Your earlier questions have been answered; follow these answers:\n{listed}\n\n{prompt}"
 
 

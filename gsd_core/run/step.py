@@ -61,7 +61,7 @@ from gsd_core.model.agent import AgentResult, AgentTask, Allow, Permission, Tool
 from gsd_core.model.checks import CheckResult, ReplacedBecause
 from gsd_core.model.gap import GapReport
 from gsd_core.model.ids import COMPLETE, EXECUTE, INIT, padded, slug
-from gsd_core.model.question import Answer, Inquiry
+from gsd_core.model.question import Answer, Inquiry, Question
 from gsd_core.model.step import (
     Accept,
     DeferredTask,
@@ -90,7 +90,7 @@ from .guard import guarded_commands
 from .integration import describe, generated_by, merges, take_over, with_merges
 from .ownership import foreign_parts
 from .permission import StepGate
-from .questions import answered_checkpoints, ask
+from .questions import answered, ask
 from .runtime import IN_PLACE, Run, Workspace, workspaces_of
 from .seal import Sealer
 from .snapshot import installed_programs, plan_digests
@@ -270,8 +270,7 @@ async def _attempt_in(
         await run.git.show_merged(failed[-1].theirs, lambda path: not generated_by(path))
         about = {**about, "last_failure": describe(failed[-1], step.plan.id)}
     step = attrs.evolve(step, began=run.step(step.id).started_at, **about)
-    answered = answered_checkpoints(run, step.id)
-    step = attrs.evolve(step, deferred=deferred_tasks(run, step), answered=answered)
+    step = attrs.evolve(step, deferred=deferred_tasks(run, step))
 
     async def ended(kind: type[facts.AttemptLost | facts.AttemptFailed], **about: Any) -> None:
         fact = kind(**about, **await work.end_of_attempt(run, gate))
@@ -614,6 +613,10 @@ class Host:
             key = f"{key} {done}"
         with core_at_work(), self._may_park():
             return await ask(self.run, inquiry, step=self.step.id, key=key, agent_waits=self.agents > 0)
+
+    def answered(self) -> Sequence[tuple[Question, Answer]]:
+        """See :class:`gsd_core.StepHost`."""
+        return answered(self.run, self.step.id, ("checkpoint", "decision"))
 
     async def begin_plan(self, plan: Plan) -> StepRequest:
         """See :class:`gsd_core.StepHost`."""

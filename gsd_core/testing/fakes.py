@@ -188,6 +188,11 @@ class FakeHost:
                 self._answered[question.id] = self._answer(question)
         return [self._answered[question.id] for question in questions]
 
+    def answered(self) -> Sequence[tuple[Question, Answer]]:
+        """Return the questions that the scripted human answered."""
+        asked = (question for inquiry in self.inquiries for question in inquiry.questions)
+        return [(one, self._answered[one.id]) for one in asked if one.id in self._answered]
+
     def _with_id(self, question: Question, inquiry: Inquiry) -> Question:
         options = [option.label for option in question.options]
         return attrs.evolve(question, id=question_id(self.run, inquiry.step, "", question.text, options))

@@ -435,12 +435,13 @@ def test_a_decision_offers_its_options_with_the_first_recommended() -> None:
     task = Task(number=2, name="Storage", type="checkpoint:decision", details=details)
     replies: list[str] = []
     host = FakeHost(agent=checks(times=1, replies=replies), answers=["SQL"])
-    run(a_step(a_plan(STORE, task)), host)
+    summary = run(a_step(a_plan(STORE, task)), host).files[0].text
     offered = host.inquiries[0].questions[0].options
 
     assert [(option.label, option.recommended) for option in offered] == [("Files", True), ("SQL", False)]
     assert offered[0].description == "pros: plain"
     assert replies[0].startswith("The human says: SQL")
+    assert '  - "[Asked] Where do notes go? SQL"\n' in summary
 
 
 def test_no_policy_answers_for_a_human_action() -> None:
@@ -456,7 +457,8 @@ def test_a_human_action_is_asked_again_until_it_is_done() -> None:
 
     task = Task(number=2, name="Get a key", type="checkpoint:human-action", action="Create the account")
     replies: list[str] = []
-    run(a_step(a_plan(STORE, task)), FakeHost(agent=checks(times=2, replies=replies), answers=answer))
+    host = FakeHost(agent=checks(times=2, replies=replies), answers=answer)
+    assert "[Asked]" not in run(a_step(a_plan(STORE, task)), host).files[0].text
 
     assert [reply.splitlines()[0] for reply in replies] == ["The human says: no time", "The human says: Done"]
 

@@ -152,11 +152,16 @@ def test_decisions_of_earlier_phases_travel_with_their_ids(kind: str) -> None:
         PhaseView(number="1", name="n", project=Path("/p")),
         PhaseView(number="2", name="c", project=Path("/p"), context=context("- **D-01:** Blue")),
     )
+    decided = ("By hand", "[Asked] Which color? Blue-green")
+    plan = Plan(id="0.6-01", path="", phase="0.6", summary="S.md", decisions=decided)
+    phases = (phases[0], attrs.evolve(phases[1], plans=(plan,)), *phases[2:])
     prompt = task_of(kind, planning=Planning(phases=phases)).prompt
 
-    assert "- phase 0.6, D-01: One file\n- phase 0.5, D-01: Oldest first\n" in prompt
+    of_b = "- phase 0.6, D-01: One file\n- phase 0.6, 0.6-01:D2: Which color? Blue-green\n"
+    assert of_b + "- phase 0.5, D-01: Oldest first\n" in prompt
+    assert prompt.count("Blue-green") == 1
     assert "Python only" not in prompt
-    assert "Blue" not in prompt
+    assert "D-01: Blue" not in prompt
 
 
 def test_decisions_of_earlier_phases_are_capped_from_the_oldest_on() -> None:

@@ -736,6 +736,17 @@ def test_a_decision_of_the_phase_needs_a_verdict_of_its_own() -> None:
     )
 
 
+def test_what_was_asked_while_a_plan_was_executed_needs_a_verdict_too() -> None:
+    decided = ("One module", "[Asked] Where do notes go? In a file: notes.txt (nobody was asked)")
+    host = FakeHost(agent=says(verdict("01-01:T1"), verdict("01-01:D2")))
+    result = run(a_step(attrs.evolve(ADD, decisions=decided)), host)
+
+    asked = "- 01-01:D2: Decision 01-01:D2 is implemented: Where do notes go? In a file: notes.txt"
+    assert asked in host.task("verify").prompt
+    assert "One module" not in host.task("verify").prompt
+    assert "| 01-01:D2 | Decision 01-01:D2 is implemented: Where do notes go?" in result.files[0].text
+
+
 def test_a_decision_that_does_not_hold_is_a_gap() -> None:
     fails = verdict("D-01", "fails", reason="the newest one comes first")
     report = report_of(a_decided_step(), FakeHost(agent=says(verdict("01:C1"), verdict("01-01:T1"), fails)))

@@ -7,6 +7,7 @@ import attrs
 from gsd_core import Answer, HumanCheck, Inquiry, Option, Plan, Question, StepRequest, Task
 from gsd_core.planning.config import get
 from gsd_core.planning.markdown import elements, named
+from gsd_core.planning.must_haves import ASKED
 from gsd_plugins.uat import BROKEN, WORKS
 
 from .answers import AskArchitecture, NeedAuthentication
@@ -74,12 +75,15 @@ def architecture_inquiry(step: StepRequest, plan: Plan, call: AskArchitecture) -
     return Inquiry(kind="checkpoint", step=step.id, questions=(question,), reason=reason)
 
 
-def ruling_of(question: Question, answer: Answer) -> str:
-    """Return what a person said about a change of the architecture, as a decision of the plan."""
-    change = question.text.removeprefix(CHANGE)
-    said = question.explain(answer) if answer.text else answer.words
+def decision_of(question: Question, answer: Answer) -> str:
+    """Return the answer to a question that came up while a plan was executed, as a decision of the plan."""
+    is_ruling = question.header == ARCHITECTURE
+    said = answer.words if is_ruling and not answer.text else question.explain(answer)
     said = f"{said} (nobody was asked)" if answer.is_assumption else said
-    return f"[Rule 4] {' '.join(change.split())}: {said}"
+    text = " ".join(question.text.removeprefix(CHANGE).split())
+    # Claude Code's own mark of an option.
+    said = said.replace(" (Recommended)", "")
+    return f"{'[Rule 4]' if is_ruling else ASKED} {text}{'' if text.endswith('?') else ':'} {said}"
 
 
 def is_postponed(step: StepRequest, task: Task) -> bool:

@@ -112,7 +112,7 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
         TickPlan(phase=phase.number, plan=plan.id),
         position(step, status=status, activity=f"Completed {plan.id}"),
     )
-    chosen = (*log.rulings, *report.decisions)
+    chosen = (*log.decided, *report.decisions)
     decisions = AddDecisions(phase=phase.number, decisions=chosen)
     return StepResult(
         subject=f"docs({plan.id}): complete {' '.join((plan.name or phase.name).split())} plan",
@@ -242,7 +242,7 @@ def _summary(
         one_liner=report.summary,
         accomplishments=[finished.what for finished in tasks],
         checks=[_check_line(finished, log) for finished in tasks if finished.task.check],
-        decisions=(*log.rulings, *report.decisions),
+        decisions=(*log.decided, *report.decisions),
         deviations=(
             *report.deviations,
             *(

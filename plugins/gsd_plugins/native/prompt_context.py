@@ -18,6 +18,7 @@ from gsd_core.planning.codebase import SECTIONS, sections_of
 from gsd_core.planning.config import get
 from gsd_core.planning.context import read_decisions
 from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
+from gsd_core.planning.must_haves import ASKED, asked_of
 
 from .paths import executed_plans
 
@@ -142,12 +143,11 @@ def constraints_section(step: StepRequest, phase: PhaseView) -> str:
 def earlier_decisions_section(step: StepRequest, phase: PhaseView) -> str:
     """Return the decisions of the phases before this one, with their ids: the latest phase first."""
     earlier = takewhile(lambda other: other.number != phase.number, step.planning.phases)
-    lines = (
-        f"phase {other.number}, {one.id}: {one.text}"
-        for other in reversed([*earlier])
-        for one in read_decisions(other.context)
-        if one.is_tracked
-    )
+    lines: list[str] = []
+    for other in reversed([*earlier]):
+        tracked = [(one.id, one.text) for one in read_decisions(other.context) if one.is_tracked]
+        asked = (each for plan in other.plans for each in asked_of(plan))
+        lines += [f"phase {other.number}, {name}: {text}" for name, text in [*tracked, *asked]]
     body = capped(bullets(lines), EARLIER_DECISIONS_LIMIT)
     return section("Decisions of earlier phases, which hold here too", fence("decisions", body))
 
@@ -173,7 +173,9 @@ def notes_section(step: StepRequest, phase: PhaseView) -> str:
     phases.sort(key=distance)
     lines: list[str] = []
     for plan in (plan for each in phases for plan in reversed(executed_plans(each))):
-        lines += [f"- {plan.id} decided: {' '.join(text.split())}" for text in plan.decisions]
+        # What was asked in another phase is among its decisions.
+        left = (one for one in plan.decisions if plan in phase.plans or not one.startswith(ASKED))
+        lines += [f"- {plan.id} decided: {' '.join(text.split())}" for text in left]
         lines += [f"- {plan.id} left open: {' '.join(text.split())}" for text in plan.issues]
     body = capped("\n".join(lines), NOTES_LIMIT)
     return section("Decisions and open issues of executed plans", fence("notes", body))

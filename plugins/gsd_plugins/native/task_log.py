@@ -19,10 +19,10 @@ from .checkpoints import (
     KEEP,
     architecture_inquiry,
     authentication_inquiry,
+    decision_of,
     inquiry_for,
     is_postponed,
     is_satisfied,
-    ruling_of,
 )
 
 MAX_ATTEMPTS = 3
@@ -53,9 +53,8 @@ class TaskLog:
 
     *failure* is why the plan cannot continue, if so, and *hint* what a person can do. *decisions* are those
     of the planner about checks, by task; the PLAN itself still has the old ones. *logins* are what a person
-    was asked to log in to, *rulings* what a person said about changes of the architecture, and *postponed*
-    the checkpoints that a person sees at the end of the phase. *deferred* are the tasks that the plan goes
-    on without, by number.
+    was asked to log in to, and *postponed* the checkpoints that a person sees at the end of the phase.
+    *deferred* are the tasks that the plan goes on without, by number.
     """
 
     step: StepRequest
@@ -64,7 +63,6 @@ class TaskLog:
     failure: str = attrs.field(default="", init=False)
     hint: str = attrs.field(default="", init=False)
     logins: list[str] = attrs.field(factory=list[str], init=False)
-    rulings: list[str] = attrs.field(factory=list[str], init=False)
     deferred: dict[int, DeferredTask] = attrs.field(factory=dict[int, DeferredTask], init=False)
     decisions: dict[int, ReplacedCheck] = attrs.field(factory=dict[int, ReplacedCheck], init=False)
     _done: set[int] = attrs.field(factory=set[int], init=False)
@@ -79,9 +77,6 @@ class TaskLog:
         self.decisions.update({decision.task: decision for decision in self.step.replaced_checks})
         self._disputed.update(each.task for each in self.step.replaced_checks if each.because == "disputed")
         self.deferred.update({one.task: one for one in self.step.deferred})
-        # An agent whose question was answered after it had ended does not ask it again.
-        earlier = (ruling_of(*each) for each in self.step.answered if each[0].header == ARCHITECTURE)
-        self.rulings.extend(dict.fromkeys(earlier))
 
     async def look_ahead(self) -> None:
         """Run the check of the next task before anything is done for it; one that proves nothing is revised.
@@ -169,16 +164,18 @@ class TaskLog:
             return self._stop()
         if not call.change.strip():
             return "Not valid: say in `change` what would change, and why the plan needs it."
-        if len(self.rulings) >= MAX_RULINGS:
+        if sum(question.header == ARCHITECTURE for question, _ in self.host.answered()) >= MAX_RULINGS:
             return f"A person was asked {MAX_RULINGS} times already: keep to the plan, and use `issues`."
-        inquiry = architecture_inquiry(self.step, self.plan, call)
-        [answer] = await self.host.ask(inquiry)
-        ruling = ruling_of(inquiry.questions[0], answer)
-        if ruling not in self.rulings:
-            self.rulings.append(ruling)
+        [answer] = await self.host.ask(architecture_inquiry(self.step, self.plan, call))
         if answer.chosen == (KEEP.label,):
             return f"The human says: {answer.words}\nDo not make this change; do without it."
         return f"The human says: {answer.words}\nDo that, and nothing beyond it."
+
+    @property
+    def decided(self) -> tuple[str, ...]:
+        """What was asked and answered while the plan was executed; of the same question, the last answer."""
+        asked = [each for each in self.host.answered() if not (each[0].human_only or each[0].inspection)]
+        return tuple({question.text: decision_of(question, answer) for question, answer in asked}.values())
 
     def complaints(self, issues: Sequence[str] = ()) -> tuple[str, ...]:
         """Return what is missing from the agent's work, or once, after a failure, from its diagnosis.

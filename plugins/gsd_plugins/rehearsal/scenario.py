@@ -23,7 +23,7 @@ from .plans import CHECKPOINT, Json, ScriptedPlans, ScriptedTask, is_quick, merg
 from .product import FileEdit, Product
 
 _ASKED_ID = re.compile(
-    r"^- (\d[\w.]*(?:(?:-\d+)?:T|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
+    r"^- (\d[\w.]*(?:(?:-\d+)?:[TD]|:C)\d+|[A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*-\d+[a-z]?): ", re.MULTILINE
 )
 NO_MODEL = "This is a rehearsal: no model has read the prompt, so nothing was done."
 """The answer to a prompt of the user's own, for which there is no script."""
@@ -288,7 +288,7 @@ class Scenario:
         if is_quick(phase):
             return phase
         owner, colon, rest = name.partition(":")
-        if colon and rest.startswith("T"):
+        if colon and rest[0] in "TD":
             return owner
         return f"{owner if colon else padded(phase)}-01"
 
