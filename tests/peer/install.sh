@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs GSD's own tool into DIR, for the tests that use tests/peer/reader.py, and vitest and husky, for those of
-# everyday work in the sandbox: GSD_PEER_DIR=DIR pytest …
+# Installs GSD's own tool into DIR, for the tests that use tests/peer/reader.py, and husky and runners of JavaScript
+# tests, for those of everyday work in the sandbox and of test cases: GSD_PEER_DIR=DIR pytest …
 set -eu
 dir=${1:?usage: install.sh DIR}
 mkdir -p "$dir"
@@ -13,9 +13,10 @@ mkdir -p home
 HOME="$PWD/home" node node_modules/get-shit-done-cc/bin/install.js --claude --global < /dev/null
 test -f home/.claude/skills/gsd-plan-phase/SKILL.md
 
-# The tools for the everyday work in the sandbox, apart: npm would remove the packages above.
+# The other tools, apart: npm would remove the packages above.
 mkdir -p tools
 cd tools
 printf '{"name": "tools", "private": true}\n' > package.json
-npm install --no-audit --no-fund --ignore-scripts --no-save vitest@3.2.4 husky@9.1.7
-test -x node_modules/.bin/vitest && test -x node_modules/.bin/husky
+npm install --no-audit --no-fund --ignore-scripts --no-save vitest@3.2.4 husky@9.1.7 \
+  jest@29.7.0 mocha@11.1.0
+for tool in vitest husky jest mocha; do test -x "node_modules/.bin/$tool"; done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 from datetime import timedelta
@@ -40,6 +41,15 @@ describe("adding", () => {
   it("good", () => assert.equal(1 + 1, 2));
   it("bad", () => assert.equal(1 + 1, 3));
   it("later", { skip: true }, () => {});
+});
+"""
+RUN_ANYWHERE = """
+IMPORTS
+
+describe("adding", () => {
+  it("good", () => {});
+  it("bad", () => { throw new Error("not 3"); });
+  it.skip("later", () => {});
 });
 """
 GO = """
@@ -96,6 +106,34 @@ def test_the_cases_of_a_runner_are_known_and_what_it_prints_for_people_stays(
     assert "GSD_CASES" not in result.output
     assert "junitxml" not in result.output
     assert h.git(root, "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "imports"),
+    [
+        ("npx --offline jest", 'const { describe, it } = require("@jest/globals");'),
+        ("npx --offline vitest run", 'import { describe, it } from "vitest";'),
+        ("npx --offline mocha '*.test.js'", ""),
+    ],
+)
+def test_the_cases_of_the_runners_of_javascript_are_known(tmp_path: Path, command: str, imports: str) -> None:
+    tools = Path(os.environ.get("GSD_PEER_DIR", "/nowhere"), "tools", "node_modules")
+    if not (tools / "jest").is_dir():
+        reason = "no runners of JavaScript tests: see tests/peer/install.sh"
+        pytest.fail(reason) if "GSD_PEER_DIR" in os.environ else pytest.skip(reason)
+    root = h.repository(tmp_path / "project")
+    shutil.copytree(tools, root / "node_modules", symlinks=True)
+    write(root, ".gitignore", "node_modules\n")
+    write(root, "package.json", '{"type": "module"}' if "import " in imports else "{}")
+    write(root, "adder.test.js", RUN_ANYWHERE.replace("IMPORTS", imports))
+    commit(root)
+
+    result = run(root, command)
+
+    name = "adder.test.js > adding > "
+    assert ends(result) == {f"{name}good": "passed", f"{name}bad": "failed", f"{name}later": "skipped"}
+    assert result.exit
 
 
 @pytest.mark.slow
