@@ -40,6 +40,7 @@ from gsd_core.planning.plan_tasks import is_named_as_test, is_test_file
 from gsd_core.plugins.calling import Hooks
 from gsd_core.settings import LimitSettings
 
+from .check_output import HIDDEN_FAILURE
 from .checkout import Checkout, checkout_of
 from .commands import CommandGate
 
@@ -160,6 +161,9 @@ class _Measurement:
             return None
         limit = min(self.limits.check, left)
         again = await clean.run(result.command, self.gate, limit, reported=bool(result.cases))
+        said = f"the exit code of the check `{result.command}` says nothing: it {again.flaw}"
+        if again.flaw == HIDDEN_FAILURE and said not in self.about_tests:
+            self.about_tests.append(said)
         return None if again.unusable or (again.exit is None and self.now >= self.end) else again
 
     async def take_out(self, plan: str) -> None:

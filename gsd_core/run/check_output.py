@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 import attrs
 
 NO_TESTS = "ran no tests"
-HIDDEN_FAILURE = "exited with 0 although its output reports failed tests"
+HIDDEN_FAILURE = "exited with 0 although its tests failed"
 
 _COUNTS = r"(?P<counts>(?:\d+ (?:{words})(?: \(\d+\))?(?:, | \| |; )?)+)"
 _PYTEST = (
@@ -130,10 +130,14 @@ def flaw_in(command: str, code: int | None, output: str) -> str:
     found = list(summaries(output))
     if sum(tests.ran for tests in found) <= 0:
         return NO_TESTS if found else ""
+    return hidden_failure(command, code) if any(tests.failed > 0 for tests in found) else ""
+
+
+def hidden_failure(command: str, code: int | None) -> str:
+    """Return what is wrong with a *command* in which tests failed, if it succeeded all the same."""
     # A command may expect a failure on purpose: `! pytest tests/broken`, `pytest || pytest --last-failed`.
     expects_failure = re.search(r"(?:^|\s)(?:!|if|until)\s|\|\||-ne\b", command)
-    failed = any(tests.failed > 0 for tests in found)
-    return HIDDEN_FAILURE if failed and code == 0 and not expects_failure else ""
+    return HIDDEN_FAILURE if code == 0 and not expects_failure else ""
 
 
 def summaries(output: str) -> Iterator[Tests]:

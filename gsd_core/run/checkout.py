@@ -81,7 +81,7 @@ class Checkout:
         else:
             result = await run(gate, Path(tempfile.mkdtemp(dir=self.outer)))
             # A runner may not know the reporter's options, and a script may expect another output.
-            if reported is None and not result.ok and result.exit is not None:
+            if reported is None and result.exit:
                 plain = await run(again or gate)
                 if plain.exit is not None:
                     result = plain if plain.ok else attrs.evolve(plain, cases=result.cases)

@@ -25,7 +25,7 @@ from gsd_core.processes import end_marked
 from gsd_core.programs import find_program
 from gsd_core.sanitize import one_line, redact, sanitize
 
-from .check_output import NO_TESTS, does_nothing, flaw_in, scripts_in
+from .check_output import NO_TESTS, does_nothing, flaw_in, hidden_failure, scripts_in
 from .sandbox import Confinement, Sandbox
 from .test_cases import REPORTERS, read_cases, variables
 
@@ -116,8 +116,10 @@ async def check(
     result = await asyncio.to_thread(_result, command, tree, ran)
     if reports:
         cases = await asyncio.to_thread(read_cases, reports, tree, ran.output, began)
-        none_ran = cases and all(case.outcome == "skipped" for case in cases)
-        result = attrs.evolve(result, cases=cases, flaw=result.flaw or (NO_TESTS if none_ran else ""))
+        outcomes = {case.outcome for case in cases}
+        hidden = hidden_failure(command, result.exit) if "failed" in outcomes else ""
+        flaw = result.flaw or (NO_TESTS if outcomes == {"skipped"} else hidden)
+        result = attrs.evolve(result, cases=cases, flaw=flaw)
     return result
 
 

@@ -331,6 +331,19 @@ def test_it_is_known_which_case_needs_which_function_and_which_faults_no_test_no
     assert ("<", False) in unnoticed
 
 
+def test_a_check_whose_pipe_hides_that_tests_fail_is_named(root: Path) -> None:
+    write(root, "adder.py", "def add(a, b):\n    return a + b\n")
+    write(root, "test_adder.py", TEST.format("adder.add(1, 2)"))
+    commit(root)
+    check = "python3 -m unittest -v 2>&1 | grep -c test_it"
+
+    seen = [one.text for one in measured(root, check).seen]
+    assert (
+        f"the exit code of the check `{check}` says nothing: it exited with 0 although its tests failed"
+        in seen
+    )
+
+
 def test_what_happened_to_the_tests_of_a_plan_is_said(root: Path) -> None:
     write(root, "test_adder.py", TEST.format("adder.__name__ and 3"))
     commit(root)

@@ -13,6 +13,7 @@ import pytest
 
 from gsd_core.git import Git
 from gsd_core.model.checks import CheckResult
+from gsd_core.run.check_output import HIDDEN_FAILURE
 from gsd_core.run.checkout import checkout_of
 from gsd_core.run.test_cases import read_cases
 
@@ -106,6 +107,17 @@ def test_the_cases_of_a_runner_are_known_and_what_it_prints_for_people_stays(
     assert "GSD_CASES" not in result.output
     assert "junitxml" not in result.output
     assert h.git(root, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("hidden", ["| grep -c test_good", "; echo ended"])
+def test_a_check_that_hides_that_test_cases_fail_does_not_pass(tmp_path: Path, hidden: str) -> None:
+    root = h.repository(tmp_path / "project")
+    write(root, "test_adder.py", PYTHON)
+    commit(root)
+
+    result = run(root, f"{sys.executable} -m pytest -v {hidden}")
+
+    assert (result.exit, result.ok, result.flaw) == (0, False, HIDDEN_FAILURE)
 
 
 @pytest.mark.slow
