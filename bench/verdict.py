@@ -25,7 +25,8 @@ EXAMPLE = ROOT / "examples" / "greeter.md"
 def verify_times(folder: Path, variables: dict[str, str]) -> list[float]:
     """Rehearse the example in *folder*; return the seconds of each verify step."""
     environment = {**os.environ, **variables}
-    gsd = [sys.executable, "-m", "gsd_core"]
+    # Safe: otherwise the gsd in the working directory would come before that of PYTHONPATH.
+    gsd = [sys.executable, "-P", "-m", "gsd_core"]
     run = [*gsd, "run", str(EXAMPLE), "-C", str(folder), "--agent", "rehearsal", "--yes"]
     subprocess.run(run, env=environment, check=True, capture_output=True)
     read = [*gsd, "log", "-C", str(folder), "--json"]

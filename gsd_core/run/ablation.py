@@ -172,14 +172,29 @@ class _Measurement:
         if not (results := self._results_of(plan)):
             return
         async with checkout_of(self.git) as clean:
-            if clean is None or not await self.git.call(_take_out, self.git.command, clean, commits):
+            work = await self.git.call(_old_and_new, self.git.command, clean, commits) if clean else None
+            if clean is None or work is None:
                 return
-            for result in results:
-                if without := await self._again(clean, result):
-                    self.results[plan, result.command] = _compared(result, without)
-                else:
+            if not work[0]:
+                # Without a file that the plan added, test cases that import it could not even start.
+                await self._run_disabled(plan, [one for one in results if one.cases])
+            so_far = {one: self.results[plan, one.command] for one in results}
+            # What passes with such functions may need another file, such as data.
+            left = [
+                one for one, now in so_far.items() if now is one or any(c.passes_without for c in now.cases)
+            ]
+            if left:
+                await self.git.call(_take_out, self.git.command, clean, commits)
+            for result in left:
+                if not (without := await self._again(clean, result)):
                     self.left_out.add(plan)
-            await self._run_disabled(plan, results)
+                    continue
+                compared = _compared(result, without)
+                if so_far[result] is result or not _is_unknown(compared):
+                    self.results[plan, result.command] = compared
+            if work[0]:
+                unknown = [one for one in results if _is_unknown(self.results[plan, one.command])]
+                await self._run_disabled(plan, unknown)
             added, changed = await self.git.call(_tests_of, self.git.command, clean, commits)
         if changed:
             self.about_tests.append(
@@ -187,13 +202,13 @@ class _Measurement:
             )
         # A case has the name in the code, at the end of its own.
         cases = [case for one in self._results_of(plan) for case in one.cases]
-        left = [
+        idle = [
             path
             for path, lines in added.items()
             if is_named_as_test(path) and not any(_is_in(case, lines) for case in cases)
         ]
-        if cases and left:
-            self.about_tests.append(f"no check of plan {plan} runs its tests in {some_of(left)}")
+        if cases and idle:
+            self.about_tests.append(f"no check of plan {plan} runs its tests in {some_of(idle)}")
         own = [case for case in cases if _is_in(case, "\n".join(added.values()))]
         if skipped := tuple(dict.fromkeys(case.name for case in own if case.outcome == "skipped")):
             self.about_tests.append(f"these tests of plan {plan} are skipped: {some_of(skipped)}")
@@ -211,15 +226,14 @@ class _Measurement:
             self.gaps.append(gap)
 
     async def _run_disabled(self, plan: str, results: Sequence[CheckResult]) -> None:
-        """Run those checks of *plan* again whose test cases could not even start without its files."""
-        left = [one for one in results if _is_unknown(self.results[plan, one.command])]
-        if not left:
+        """Run these checks of *plan* again, with its files, but with functions that do not work."""
+        if not results:
             return
         async with checkout_of(self.git) as clean:
             commits = self.phase.commits[plan]
             if clean is None or not await disable(self.hooks, self.limits, self.git, clean, commits):
                 return
-            for result in left:
+            for result in results:
                 if without := await self._again(clean, result):
                     self.results[plan, result.command] = _compared(result, without)
 
@@ -469,6 +483,21 @@ def _compared(result: CheckResult, without: CheckResult) -> CheckResult:
     return attrs.evolve(result, passes_without=without.ok)
 
 
+def _old_and_new(
+    git: Command, clean: Checkout, commits: Sequence[str], only: Collection[str] | None = None
+) -> tuple[list[str], list[str]] | None:
+    """Return the files of a plan, but not its tests, that were there before its *commits*, and the others.
+
+    With *only* these files count. ``None`` if there are none, or one has tests of its own.
+    """
+    work = [path for path in _work(git, commits) if only is None or path in only]
+    if not work or any(_has_tests(clean.tree, path) for path in work):
+        return None
+    base, list_tree = before(git, commits), ("ls-tree", "-r", "-z", "--name-only")
+    known = git.at(clean.tree)(*list_tree, base, "--", *work).split("\0") if base else []
+    return [path for path in work if path in known], [path for path in work if path not in known]
+
+
 def _take_out(
     git: Command,
     clean: Checkout,
@@ -481,14 +510,13 @@ def _take_out(
     Those that it deleted are there again, those that it added are gone. With *only* those files are put back,
     and those that it added are empty.
     """
-    work = [path for path in _work(git, commits) if only is None or path in only]
-    if not work or any(_has_tests(clean.tree, path) for path in work):
+    work = _old_and_new(git, clean, commits, only)
+    if work is None:
         return False
-    here, base = git.at(clean.tree), before(git, commits)
-    known = here("ls-tree", "-r", "-z", "--name-only", base, "--", *work).split("\0") if base else []
-    if old := [path for path in work if path in known]:
-        here("checkout", "--quiet", base, "--", *old)
-    for path in {*work} - {*old}:
+    old, new = work
+    if old:
+        git.at(clean.tree)("checkout", "--quiet", before(git, commits), "--", *old)
+    for path in new:
         if only is None:
             remove_below(clean.tree, path)
         else:
