@@ -206,7 +206,8 @@ def plans_for(requirement: str, plans: Iterable[Plan]) -> tuple[Plan, ...]:
 def unserved_requirements(phase: PhaseView, requirements: Iterable[Requirement] = ()) -> Iterator[Gap]:
     """Yield a gap for each of the phase's requirements that no plan lists, or that no truth serves.
 
-    A plan that says nothing of requirements may be for any of them: then only the verifier can tell.
+    A plan that says nothing of requirements may be for any of them, and one of another tool may have no
+    truths at all: then only the verifier can tell.
     """
     if not all(plan.lists_requirements for plan in phase.plans):
         return
@@ -215,7 +216,7 @@ def unserved_requirements(phase: PhaseView, requirements: Iterable[Requirement] 
         name = must_have.id
         if not (plans := plans_for(name, phase.plans)):
             reason = f"no plan of phase {phase.number} lists {name}"
-        elif name not in served:
+        elif name not in served and all(plan.must_haves.truths for plan in plans):
             reason = f"no truth serves {name}, although it is listed by {', '.join(p.id for p in plans)}"
         else:
             continue
@@ -343,12 +344,13 @@ def coverage_of(phase: PhaseView, results: MustHaveResults) -> tuple[Coverage, .
 
 def _coverage(own: MustHaveResult, phase: PhaseView, results: MustHaveResults) -> Coverage:
     requirement = own.must_have.id
-    plans = tuple(plan.id for plan in plans_for(requirement, phase.plans))
+    listing = plans_for(requirement, phase.plans)
+    plans = tuple(plan.id for plan in listing)
     serving = [one for one in results.truths if requirement in one.must_have.serves]
     is_listed = all(plan.lists_requirements for plan in phase.plans)
     if is_listed and not plans:
         return Coverage(requirement=requirement, plans=(), status="orphaned", proof="no plan lists it")
-    if is_listed and not serving:
+    if is_listed and not serving and all(plan.must_haves.truths for plan in listing):
         return Coverage(requirement=requirement, plans=plans, status="orphaned", proof="no truth serves it")
     # Ids of must-haves begin with `01-02:`, those of task checks with `01-02/`.
     prefixes = tuple(f"{plan}{mark}" for plan in plans for mark in ":/")

@@ -124,7 +124,8 @@ def trace(
         checks=tuple(_checks(plans, results)),
         evidence=tuple(evidence),
     )
-    status, reason = _status(row, phase, has_truth=bool(served), verdict=verdict)
+    has_truth = bool(served) or not all(plan.must_haves.truths for plan in plans)
+    status, reason = _status(row, phase, has_truth=has_truth, verdict=verdict)
     is_chained = (
         has_statements
         or any(truth.serves for plan in phase.plans for truth in plan.must_haves.truths)
@@ -196,9 +197,11 @@ _LABELS: tuple[tuple[str, MustHaveStatus], ...] = (
     ("unverified", "uncertain"),
     ("verified", "holds"),
     ("satisfied", "holds"),
-    ("passed", "holds"),
+    ("pass", "holds"),
     ("wired", "holds"),
 )
+# GSD's marks count, whatever words follow: "✓ PASS — exits with 1 on failure". "?" has several meanings.
+_MARKS: tuple[tuple[str, MustHaveStatus], ...] = (("✓", "holds"), ("✅", "holds"), ("✗", "fails"))
 _ID_SEPARATOR = re.compile(r"\s*,\s*")
 
 
@@ -222,8 +225,10 @@ def parse_results(text: str) -> dict[str, RecordedResult]:
             found[row[0]] = attrs.evolve(check, cases=(*check.cases, case))
         elif columns.get("status", len(row)) < len(row) and set(row[0]) - set("-: "):
             at = next((columns[n] for n in ("evidence", "details", "blocking issue") if n in columns), -1)
-            ids, label = _ID_SEPARATOR.split(row[0].strip("*` ")), row[columns["status"]].lower()
-            statuses: list[MustHaveStatus] = [status for word, status in _LABELS if word in label]
+            ids = _ID_SEPARATOR.split(row[0].strip("*` "))
+            label = row[columns["status"]].lower().lstrip("*` ")
+            marked: list[MustHaveStatus] = [status for mark, status in _MARKS if label.startswith(mark)]
+            statuses = marked or [status for word, status in _LABELS if word in label]
             result = RecordedResult(
                 about=ids[0],
                 status=statuses[0] if statuses else "fails",

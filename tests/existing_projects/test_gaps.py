@@ -169,11 +169,14 @@ def test_plans_older_than_requirements_and_numbered_decisions_owe_neither(root: 
     old = json_of("gaps", "1", "-C", root)["gaps"]
     path.write_text(f"{text}\n<notes>as D-01 says</notes>\n")
     numbered = json_of("gaps", "1", "-C", root)["gaps"]
+    path.write_text("---\nphase: 1\nplan: 01\nrequirements: [CORE-02]\n---\n## Objective\n")
+    without_truths = json_of("gaps", "1", "-C", root)["gaps"]
 
     about = [
-        [gap["about"] for gap in gaps if gap["found_by"] == "coverage"] for gaps in (stated, old, numbered)
+        [gap["about"] for gap in gaps if gap["found_by"] == "coverage"]
+        for gaps in (stated, old, numbered, without_truths)
     ]
-    assert about == [["CORE-02"], [], ["D-02"]]
+    assert about == [["CORE-02"], [], ["D-02"], []]
 
 
 def test_detectors_judge_what_the_phase_promised_and_not_what_was_there_or_removed_later(root: Path) -> None:

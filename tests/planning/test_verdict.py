@@ -245,7 +245,6 @@ def test_a_gap_closes_only_what_it_is_about() -> None:
     ("plan", "reason"),
     [
         (a_plan("It runs"), "no plan"),
-        (a_plan(requirements=("NOTE-01",)), "no truth"),
         (
             attrs.evolve(
                 a_plan(requirements=("NOTE-01",)),
@@ -305,7 +304,8 @@ def test_a_requirement_that_no_plan_names_is_orphaned() -> None:
 
 
 def test_a_requirement_that_no_truth_serves_is_orphaned() -> None:
-    plan = a_plan(requirements=("NOTE-01",))
+    truth = Truth(id="01-01:T1", text="t", serves=("01:C1",))
+    plan = attrs.evolve(a_plan(requirements=("NOTE-01",)), must_haves=MustHaves(truths=(truth,)))
 
     assert covered(plan, evidence=holds("01:C1", "NOTE-01")) == [["01-01", "✗ ORPHANED"]]
 

@@ -302,6 +302,38 @@ def test_an_audit_leaves_out_what_a_phase_of_an_earlier_milestone_owes(tmp_path:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "needs_work"),
+    [
+        ("✓ PASS", False),
+        ("✅ Completed", False),
+        ("**✓ SATISFIED** — exits with 1 on failure; a human-readable message", False),
+        ("PASS", False),
+        ("✗ BLOCKED", True),
+        ("✗ FAILED — 2 of 3 pass", True),
+        ("? UNCERTAIN", True),
+    ],
+)
+def test_the_mark_that_another_tool_gave_a_requirement_counts(
+    tmp_path: Path, said: str, needs_work: bool
+) -> None:
+    rows = f"| ID | Requirement | Status | Evidence |\n|---|---|---|---|\n| R-1 | It is | {said} | a.py |\n"
+    root = make_project(
+        tmp_path,
+        {
+            "ROADMAP.md": "### Phase 1: A\n**Requirements**: R-1\n",
+            "REQUIREMENTS.md": "## v1 Requirements\n\n- [ ] **R-1**: It is\n",
+            "phases/01-a/01-01-PLAN.md": plan_text(),
+            "phases/01-a/01-01-SUMMARY.md": "done",
+            "phases/01-a/01-VERIFICATION.md": f"---\nphase: 1\nstatus: passed\n---\n{rows}",
+        },
+    )
+
+    [found] = audit(read_planning(root), root).requirements
+
+    assert found.needs_work is needs_work
+
+
 @pytest.mark.parametrize("field", ["Milestone:", "**Milestone:**"])
 def test_the_position_names_the_milestone_that_begins(field: str) -> None:
     text = f"---\nmilestone: v1.1\n---\n## Current Position\n\n{field} (none — v1.1 shipped)\nPhase: —\n"
