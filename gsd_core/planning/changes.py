@@ -8,6 +8,7 @@ and part of the change, so that it does not matter when it is applied.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import attrs
@@ -31,7 +32,10 @@ class TickPlan:
 
 @attrs.frozen(kw_only=True)
 class TickPhase:
-    """ROADMAP: a phase is complete since *date*; sets its checkbox and its row of the progress table."""
+    """ROADMAP: a phase is complete since *date*; sets its checkbox and its row of the progress table.
+
+    The date is empty if it is not known.
+    """
 
     phase: str
     date: str
@@ -53,8 +57,8 @@ class SetPosition:
     A run takes the numbers from the files when it applies the change, so a step leaves them out; those that
     are not known are ``None``, and stay as they are. *plan* of the phase's *plans* are executed.
     *phases_done* of the milestone's *phases* are complete, and *last* is the number of its last one. *done*
-    of its *all_plans* are executed, and *percent* is its progress. *at* is the time in ISO format, empty if
-    only the *date* is known.
+    of its *all_plans* are executed, and *percent* is its progress. *names* are those of its phases by number.
+    *at* is the time in ISO format, empty if only the *date* is known.
     """
 
     phase: str
@@ -70,6 +74,7 @@ class SetPosition:
     done: int | None = None
     all_plans: int | None = None
     phases_done: int | None = None
+    names: Mapping[str, str] = attrs.field(factory=dict[str, str])
     at: str = ""
 
 

@@ -96,13 +96,17 @@ def tick_phase(text: str, change: TickPhase, counts: Mapping[str, Count] | None 
         text, section = _with_section(text, change.phase)
         lines = Lines.of(text)
         if not section.done:
-            lines[section.line] = f"{lines[section.line].rstrip()} ✓ COMPLETE ({change.date})"
+            lines[section.line] = (
+                f"{lines[section.line].rstrip()} ✓ COMPLETE{change.date and f' ({change.date})'}"
+            )
     if entry and (match := CHECKLIST_LINE.match(lines[entry.line])) and match[2] == " ":
-        done = "" if "(completed " in lines[entry.line] else f" (completed {change.date})"
+        is_dated = not change.date or "(completed " in lines[entry.line]
+        done = "" if is_dated else f" (completed {change.date})"
         lines[entry.line] = f"{match[1]}x{match[3].rstrip()}{done}"
     if row and row.text("status").lower() != "complete":
         _set_column(lines, row, "status", "Complete")
-        _set_column(lines, row, "completed", change.date)
+        if change.date:
+            _set_column(lines, row, "completed", change.date)
     return update_progress(str(lines), change.phase, "", counts) if counts else str(lines)
 
 

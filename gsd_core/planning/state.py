@@ -249,9 +249,12 @@ def _at_phase(old: str, change: SetPosition, *, of_total: bool = False, focus: b
         return f"Phase {change.phase} — {name}" if focus else f"{change.phase}{total} ({name})"
     rest, number = match["rest"], like(match["number"], change.phase)
     if normal_phase(match["number"]) != normal_phase(change.phase):
-        named = _NAMED.match(rest)
+        old_name, named = inline(change.names.get(normal_phase(match["number"]), "")), _NAMED.match(rest)
         first = 1 if named and named[2] is not None else 4
-        rest = f"{named[first]}{name}{named[first + 2] or ''}" if named else f" ({name}){rest}"
+        if old_name and old_name in rest:  # it may contain parentheses
+            rest = rest.replace(old_name, name, 1)
+        else:
+            rest = f"{named[first]}{name}{named[first + 2] or ''}" if named else f" ({name}){rest}"
     of = match["of"] or ""
     if of and size[0]:
         of = of[: -len(match["total"])] + str(_total(int(match["total"]), change.phase, size, size))

@@ -395,8 +395,8 @@ class Survey:
         phases = self.phases()
         measure = measure_of(phases)
         here = next((phase for phase in phases if phase.number == normal_phase(change.phase)), None)
-        # The plans of a complete phase without a folder have been moved away, and nobody can count them.
-        known = all(phase.folder or not phase.complete for phase in phases) if phases else False
+        # The plans of a complete phase that has none have been moved away, and nobody can count them.
+        known = all(phase.plans or not phase.complete for phase in phases) if phases else False
         return attrs.evolve(
             change,
             phases=measure.phases or None,
@@ -407,7 +407,14 @@ class Survey:
             done=measure.executed if known else None,
             all_plans=measure.plans if known else None,
             phases_done=measure.complete if phases else None,
+            names={phase.number: phase.name for phase in phases},
         )
+
+    def only_in_state(self) -> tuple[str, ...]:
+        """Return the phases that STATE.md calls complete, and ROADMAP.md does not."""
+        listed = attrs.evolve(self, complete=frozenset[str]()).phases()
+        pairs = zip(self.phases(), listed, strict=True)
+        return tuple(phase.number for phase, other in pairs if phase.complete != other.complete)
 
     def view(self, number: str) -> PhaseView:
         """Return a phase with its plans: of the current milestone, of another one, or only on disk.

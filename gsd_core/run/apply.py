@@ -181,6 +181,9 @@ def _change(run: Run, changes: Sequence[Change], whole: Collection[str] = ()) ->
             data = read_below(run.root, path)
             decoded(data, path)
             texts[name] = data.decode("utf-8")  # with a byte order mark, if it has one
+    if any(isinstance(one, SetPosition) for one in changes):
+        # Of the phases that only STATE.md calls complete, the new position would say it no longer.
+        changes = [*(TickPhase(phase=one, date="") for one in found.only_in_state()), *changes]
     changes = [found.counted(one) if isinstance(one, SetPosition) else one for one in changes]
     counts = {one.number: (one.summaries, one.plans) for one in found.phases() if one.plans}
     for name, text in apply_changes(texts, changes, counts).items():

@@ -20,7 +20,7 @@ from gsd_core.planning.frontmatter import read_frontmatter
 from gsd_core.planning.roadmap import parse_roadmap
 from gsd_plugins.native.paths import phase_file, phase_of, position
 from tests.cli.bench import said as json_of
-from tests.planning.trees import CORPUS_PROJECTS, TREES, plan_text
+from tests.planning.trees import CORPUS_PROJECTS, TREES, make_project, plan_text
 from tests.run import harness as h
 
 SAMPLE = ("night-bus", "quiz-night", "ski-trails")
@@ -131,3 +131,27 @@ def test_the_numbers_that_are_written_are_those_on_disk(tmp_path: Path, project:
     assert read_frontmatter(after["STATE.md"], path="STATE.md").text("milestone") == read_frontmatter(
         texts["STATE.md"], path="STATE.md"
     ).text("milestone")
+
+
+def test_a_phase_that_only_the_old_position_calls_complete_stays_complete(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    table = "| Phase | Plans | Status | Completed |\n|---|---|---|---|\n| 2. B | 0/1 | Not started | - |\n"
+    make_project(
+        root,
+        {
+            "ROADMAP.md": f"### Phase 1: A\n\n### Phase 2: B\n\n### Phase 3: C\n\n## Progress\n\n{table}",
+            "STATE.md": "## Current Position\n\nPhase: 2 of 3 (B) — COMPLETE\nStatus: x\nProgress: 40%\n",
+            "phases/02-b/02-01-SUMMARY.md": "done",
+        },
+    )
+    h.git(root, "add", "-A")
+    h.git(root, "commit", "-qm", "start")
+    assert [one["complete"] for one in json_of("phases", "-C", root)["phases"]] == [False, True, False]
+
+    continue_for_a_plan(root)
+
+    assert [one["complete"] for one in json_of("phases", "-C", root)["phases"]] == [False, True, False]
+    assert "Complete    | - |" in (root / ".planning/ROADMAP.md").read_text(), "its date is not known"
+    state = (root / ".planning/STATE.md").read_text()
+    assert "Phase: 1 of 3 (A)" in state
+    assert "Progress: 40%" in state, "the plans of phase 2 were removed, and nobody can count them"

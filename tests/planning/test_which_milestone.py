@@ -139,6 +139,8 @@ POSITIONS = {
     "Phase: 28 of 32 (Before) — with Ada": "Phase: 29 of 32 (Search) — with Ada",
     "Phase: 29 (Old) — PARTIAL-SCOPE COMPLETE": "Phase: 29 (Old) — PARTIAL-SCOPE COMPLETE",
     "Phase: 29 — Old (not started)": "Phase: 29 — Old (executing)",
+    "Phase: 27 of 32 (Docs (API)) — with Ada": "Phase: 29 of 32 (Search) — with Ada",
+    "Phase: 27 — Docs (API) (not started)": "Phase: 29 — Search (executing)",
     "Phase: Ready for next milestone": "Phase: 29 of 32 (Search)",
     "Plan: 1 of 5 in it (1 complete, 4 remaining)": "Plan: 2 of 3 in it (2 complete, 1 remaining)",
     "Plan: 0 of TBD in current phase": "Plan: 2 of 3 in current phase",
@@ -166,6 +168,7 @@ def test_a_line_keeps_its_form_and_what_a_person_added(line: str) -> None:
         done=6,
         all_plans=8,
         phases_done=1,
+        names={"27": "Docs (API)", "29": "Search"},
     )
     text = f"## Current Position\n\n{line}\n"
     after = apply_changes({"STATE.md": text}, [change]).get("STATE.md", text)
