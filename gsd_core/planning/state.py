@@ -293,14 +293,17 @@ _COUNT = re.compile(r"(\d+)(\s*(?:/|of)\s*)(\d+)(?=\s+(?:[a-z]+ )?(plan|phase)s?
 
 
 def _progress(old: str, change: SetPosition) -> str:
-    if change.percent is None:
+    match, percent = _PERCENT.search(old), change.percent
+    rest = _COUNT.sub(lambda count: _counts(count, change), old[match.end() :]) if match else ""
+    if (count := _COUNT.search(rest)) and count[4] == "phase" and int(count[3]):
+        percent = int(100 * int(count[1]) / int(count[3]) + 0.5)  # "50% (2/4 phases)"
+    if percent is None:
         return old
-    if not (match := _PERCENT.search(old)):
-        return f"[{_bar(change.percent)}] {change.percent}%"
-    bar, percent = match["bar"] or match["bare"] or "", change.percent
+    if not match:
+        return f"[{_bar(percent)}] {percent}%"
+    bar = match["bar"] or match["bare"] or ""
     if bar:
         bar = old[match.start() : match.start("percent")].replace(bar, _bar(percent, bar), 1)
-    rest = _COUNT.sub(lambda count: _counts(count, change), old[match.end() :])
     return f"{old[: match.start()]}{bar}{percent}%{rest}"
 
 

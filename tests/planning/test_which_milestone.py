@@ -147,6 +147,8 @@ POSITIONS = {
     "Progress: [==    ] 50% (5/7 plans), demo": "Progress: [===== ] 75% (6/8 plans), demo",
     "Progress: 50% (29/40 plans of all)": "Progress: 75% (29/40 plans of all)",
     "Progress: v1.0 done | v1.1 [██░░░░░░░░] 20%": "Progress: v1.0 done | v1.1 [████████░░] 75%",
+    "Progress: [░░░░░░░░░░] 0% (0/4 phases)": "Progress: [███░░░░░░░] 25% (1/4 phases)",
+    "Progress: 25% (3/12 phases of all)": "Progress: 25% (3/12 phases of all)",
     "Progress: ######---- 60%": "Progress: ########-- 75%",
     "Status: Ready to plan — waits for a key": "Status: In progress — waits for a key",
 }
