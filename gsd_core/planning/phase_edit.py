@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,6 +14,7 @@ from gsd_core.errors import PlanningError
 from gsd_core.files import FileRefused, inode_below, list_below, read_below
 from gsd_core.model.ids import normal_phase, padded, phase_order, slug
 
+from .changes import TickPhase
 from .config import read_config
 from .edits import COPIES, Edit, Operation, removing, writing
 from .markdown import MAX_BYTES, read_text
@@ -23,6 +25,7 @@ from .requirements import PATH as REQUIREMENTS
 from .requirements import renumber_requirements
 from .roadmap import PATH as ROADMAP
 from .roadmap import Mention, Roadmap, parse_roadmap
+from .roadmap_edit import tick_phase
 from .roadmap_phases import add_phase, decimal_after, next_number, remove_phase
 from .state import renumber_position
 from .survey import STATE, read_documents, survey
@@ -125,11 +128,17 @@ def plan_removal(
 
 
 def _roadmap(root: Path) -> tuple[str, str]:
-    """Return the text of ROADMAP.md, and the milestone in progress."""
+    """Return the text of ROADMAP.md with what STATE.md says of its phases, and the milestone in progress."""
     documents = read_documents(root)
     if "ROADMAP.md" not in documents:
         raise PlanningError("does not exist", path=ROADMAP, hint="start a project with: gsd run IDEA")
-    return documents["ROADMAP.md"], survey(root).current
+    text, found = documents["ROADMAP.md"], survey(root)
+    # A table in STATE.md counts as long as it has all phases.
+    with suppress(PlanningError):
+        rows = {row.number for row in parse_roadmap(documents.get("STATE.md", "")).rows}
+        for number in found.only_in_state() if rows == {one.number for one in found.phases()} else ():
+            text = tick_phase(text, TickPhase(phase=number, date=""))
+    return text, found.current
 
 
 def _folder_of(folders: Sequence[Folder], number: str, mention: Mention | None) -> Folder | None:

@@ -411,7 +411,9 @@ class Survey:
         )
 
     def only_in_state(self) -> tuple[str, ...]:
-        """Return the phases that STATE.md calls complete, and ROADMAP.md does not."""
+        """Return the phases of the milestone in progress that STATE.md calls complete, and ROADMAP.md not."""
+        if any(one.shipped and one.version == self.current for one in self.milestones):
+            return ()
         listed = attrs.evolve(self, complete=frozenset[str]()).phases()
         pairs = zip(self.phases(), listed, strict=True)
         return tuple(phase.number for phase, other in pairs if phase.complete != other.complete)
