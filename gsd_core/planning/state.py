@@ -164,7 +164,7 @@ def _quick_tasks(status: str = "") -> list[str]:
     return table(names, []).split("\n")
 
 
-_TOTALS = re.compile(r"^(\s+total_phases:\s*|\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)\d+(.*)$")
+_TOTALS = re.compile(r"^(\s+total_phases:\s*|\s*\*\*Total Phases(?::\*\*|\*\*:)\s*)(\d+)(.*)$")
 _CURRENT = re.compile(
     r"^((?:current|active)_phase:\s*[\"']?|Phase:\s*|\s*\*\*Current Phase(?::\*\*|\*\*:)\s*"
     r"|\*\*Current focus:\*\*\s*Phase )([\w.]+)( of )?(\d*)(.*)$",
@@ -183,7 +183,8 @@ def renumber_position(text: str, was: Sequence[str], now: Sequence[str], change:
     before, after = (len(was), last_number(was)), (len(now), last_number(now))
     for at in range(len(lines)):
         if match := _TOTALS.match(lines[at]):
-            lines[at] = f"{match[1]}{len(now)}{match[2]}"
+            # It may count the phases of all milestones.
+            lines[at] = f"{match[1]}{int(match[2]) + len(now) - len(was)}{match[3]}"
         elif match := _CURRENT.match(lines[at]):
             if match[1][0] == "P" and not start <= at < end:
                 continue  # a line of prose

@@ -459,14 +459,16 @@ class Survey:
         details, folder = phase.roadmap.details(phase.mention), self._folder(phase)
         plans = folder.live_plans() if folder else []
         done = [bool(folder.summary_of(name, plan_id(name, folder.number))) for name in plans if folder]
+        stated = self.complete if phase.milestone == self.current else frozenset[str]()
+        if any(one.shipped and one.version == phase.milestone for one in self.milestones):
+            stated |= {EXECUTED}
         return Surveyed(
             number=phase.number,
             name=phase.mention.name,
             milestone=phase.milestone,
             goal=details.goal,
             depends_on=details.depends_on,
-            complete=phase.roadmap.is_complete(phase.mention)
-            or (phase.milestone == self.current and _is_in(self.complete, phase.number, done)),
+            complete=phase.roadmap.is_complete(phase.mention) or _is_in(stated, phase.number, done),
             folder=folder,
             plans=len(plans),
             summaries=sum(done),

@@ -60,3 +60,19 @@ def test_a_project_is_shown_with_its_work_decisions_blockers_and_todos(bench: Be
 
 def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
     assert "no project here" in call("progress", "-C", tmp_path).stderr
+
+
+def test_the_executed_phases_of_a_shipped_milestone_count_without_ticks(tmp_path: Path) -> None:
+    files = {
+        "milestones/v1.0-ROADMAP.md": "# v1.0\n\n### Phase 1: A\n\n### Phase 2: B\n",
+        "MILESTONES.md": "# Milestones\n\n## v1.0 One (Shipped: 2026-01-31)\n",
+        "STATE.md": "## Current Position\n\nStatus: v1.0 shipped\n",
+        "phases/01-a/01-01-PLAN.md": plan_text(),
+        "phases/01-a/01-01-SUMMARY.md": "done",
+        "phases/02-b/02-01-PLAN.md": plan_text(),
+    }
+    make_project(tmp_path, files)
+
+    found = said("progress", "-C", tmp_path)
+
+    assert [one["complete"] for one in found["phases"]] == [True, False]

@@ -342,6 +342,15 @@ def test_what_a_person_changed_after_a_kill_is_not_overwritten(tmp_path: Path) -
     assert state.read_text() == "my own words"
 
 
+def test_a_total_of_all_milestones_grows_by_the_new_phase(tmp_path: Path) -> None:
+    state = "---\nprogress:\n  total_phases: 10\n  completed_phases: 9\n---\n"
+    root = make_project(tmp_path, {"ROADMAP.md": "## Phase 9: A\n\n## Phase 10: B\n", "STATE.md": state})
+
+    apply_edit(root, plan_addition(root, "C"), beside=tmp_path)
+
+    assert (root / ".planning/STATE.md").read_text() == state.replace("10", "11")
+
+
 def test_phases_that_a_table_in_state_calls_complete_stay_complete(tmp_path: Path) -> None:
     table = "| Phase | Status |\n|---|---|\n| 1 | Complete |\n| 2 | Complete |\n"
     files = {"ROADMAP.md": "## Phase 1: A\n\n## Phase 2: B\n", "STATE.md": f"## Progress\n\n{table}"}
