@@ -147,7 +147,8 @@ def _checks(plans: Iterable[Plan], results: Results) -> Iterable[TracedCheck]:
 def _status(row: Trace, phase: PhaseView, *, has_truth: bool, verdict: Verdict | None) -> tuple[str, str]:
     name, claimed = row.requirement.id, row.requirement.status
     if not phase.plans:
-        return claimed, ""
+        # A phase that was done before, and whose plans are gone.
+        return claimed, f"phase {phase.number} has no plans" if claimed == "Complete" else ""
     if not row.plans:
         return "Error", f"no plan of phase {phase.number} lists {name}"
     if not has_truth:

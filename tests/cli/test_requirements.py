@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,9 @@ from attrs import evolve
 from gsd_core.model.checks import CaseResult, CheckResult, TaskCheck
 from gsd_core.model.gap import Evidence, Gap, GapReport
 from gsd_core.planning.survey import read_planning
+from gsd_core.planning.traceability import count_verified
 from gsd_core.planning.verification import render_verification
+from gsd_core.run.tracing import trace_all
 from tests.cli.bench import call, said
 from tests.planning.trees import make_project
 from tests.run.harness import git, repository
@@ -179,3 +182,14 @@ def test_the_table_shows_why_a_requirement_is_not_complete(tmp_path: Path) -> No
     shown = call("requirements", "-C", root).stdout
 
     assert "CORE-03: no plan of phase 1 lists CORE-03" in shown
+
+
+def test_nothing_counts_as_verified_in_a_phase_whose_plans_are_gone(tmp_path: Path) -> None:
+    files = {name: text for name, text in FILES.items() if not name.startswith("phases/")}
+    claimed = "| Requirement | Phase | Status |\n|---|---|---|\n| CORE-01 | Phase 1 | Complete |\n"
+    files["REQUIREMENTS.md"] += claimed
+
+    found = asyncio.run(trace_all(make_project(tmp_path, files)))
+
+    assert found[0].status == "Complete"
+    assert count_verified(found) == 0
