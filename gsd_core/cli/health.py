@@ -33,9 +33,10 @@ def command(ctx: click.Context, repair: bool, yes: bool, as_json: bool) -> int:
 
     Issues have GSD's codes: E001-E005, W001-W007, I001; gsd's own are W101 (a mistake in the
     frontmatter of a plan or verdict), W102 (a command was interrupted), W103 (a handoff that cannot be
-    read), E101 and E102 (requirements that were lost), E103 (a journal that is damaged, or of a newer gsd;
-    it is never changed), E104 (another file that a command refuses to read), E105 (a template for branches
-    that a run refuses), E106 (settings that are invalid) and I101 (surveyed code, and no project yet).
+    read), W104 (two folders of one phase), E101 and E102 (requirements that were lost), E103 (a journal that
+    is damaged, or of a newer gsd; it is never changed), E104 (another file that a command refuses to read),
+    E105 (a template for branches that a run refuses), E106 (settings that are invalid) and I101 (surveyed
+    code, and no project yet).
     --repair rebuilds STATE.md and config.json only; without a terminal and without --yes it shows the diffs
     and writes nothing. The exit code is 1 if there are errors.
     """

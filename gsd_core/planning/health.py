@@ -7,8 +7,8 @@ without a folder, W007 a folder without a phase; I001 a plan without a summary. 
 begun has no folder: its W006 is only information, as in gsd-core. Codes from 101 on are not GSD's: W101
 a mistake in the frontmatter of a plan or of a verdict, E101 a requirement that no phase covers, E102 a
 requirement that dropped out of REQUIREMENTS.md, E104 another file that a command refuses to read, E105 a
-template for branches that a run refuses, W103 a handoff that cannot be read, I101 code that is surveyed
-before there is a project.
+template for branches that a run refuses, W103 a handoff that cannot be read, W104 two folders of one phase,
+I101 code that is surveyed before there is a project.
 
 :func:`check_health` changes nothing. A repair is the new text of a whole file, and is shown as a diff
 before it is written.
@@ -279,7 +279,11 @@ def _file_issues(root: Path) -> Iterator[HealthIssue]:
     handoff = read_handoff(root)
     for flaw in handoff.flaws if handoff else ():
         yield HealthIssue("W103", flaw.partition(" ")[0], flaw, "fix the file, or remove it")
+    paths: dict[tuple[str, ...], str] = {}
     for folder in every_folder(root):
+        if (other := paths.setdefault(folder.names, folder.path)) != folder.path:
+            message = f"is a second folder of phase {folder.number}, besides {other}"
+            yield HealthIssue("W104", folder.path, message, "remove or rename the wrong one")
         for name in folder.live_plans():
             plan, path = read_plan(folder, name, folder.number), f"{folder.path}/{name}"
             if not folder.summary_of(name, plan_id(name, folder.number)):
