@@ -240,7 +240,11 @@ def _sources(root: Path, base: str, documents: Mapping[str, str]) -> _Sources:
 
 STATE_PHASE = re.compile(rf"^\W*(?:Current )?Phase\W*:\W*(?:Phase )?({TOKEN})", re.MULTILINE)
 _SHIPPED = re.compile(r"^## (.+) \(Shipped: ", re.MULTILINE)
-_STATE_MILESTONE = re.compile(r"^\W*Milestone\W*:\W*(.+)$", re.MULTILINE)
+# "Milestone: v1.1 Name", and "**Current focus:** v1.1 Name", unless that one is complete.
+_STATE_MILESTONE = re.compile(
+    r"^\W*(?:(?:Current )?Milestone\W*:\W*|Current focus\W*:\W*(?=(?:Milestone )?v\d)(?!.*complete))(.+)$",
+    re.MULTILINE | re.IGNORECASE,
+)
 MAX_REFS = 1_000_000
 
 

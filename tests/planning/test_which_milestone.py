@@ -339,6 +339,25 @@ def test_the_mark_that_another_tool_gave_a_requirement_counts(
     assert found.needs_work is needs_work
 
 
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("Milestone: v2.1 — Big", "v2.1"),
+        ("**Current Milestone:** v2.1 Big", "v2.1"),
+        ("**Current focus:** v2.1 Big — beginning phase 1", "v2.1"),
+        ("**Current focus:** Milestone v2.1 — Big", "v2.1"),
+        ("**Current focus:** v2.1 milestone COMPLETE", "v1.0"),
+        ("**Current focus:** Phase 1 — the v2 API", "v1.0"),
+    ],
+)
+def test_a_milestone_that_only_a_line_of_state_names_is_in_progress(
+    tmp_path: Path, line: str, version: str
+) -> None:
+    root = make_project(tmp_path, {"ROADMAP.md": "### Phase 1: A\n", "STATE.md": f"# State\n\n{line}\n"})
+
+    assert read_planning(root).milestone == version
+
+
 @pytest.mark.parametrize("field", ["Milestone:", "**Milestone:**"])
 def test_the_position_names_the_milestone_that_begins(field: str) -> None:
     text = f"---\nmilestone: v1.1\n---\n## Current Position\n\n{field} (none — v1.1 shipped)\nPhase: —\n"
