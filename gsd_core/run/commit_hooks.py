@@ -30,9 +30,9 @@ from gsd_core.git.throwaway import describe, refresh
 from gsd_core.model.sandbox import Place
 
 from .commands import environment, run_inside
+from .places import PROTECTED
 from .runtime import Run
 from .sandbox import Confinement
-from .seal import PROJECT
 
 NAMES = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 MAX_MESSAGE = 100_000
@@ -63,7 +63,7 @@ async def commit_with_hooks(
     if not found.names or not changed:
         return await plain(paths, verify=False)
     # Hooks run at the top of the work tree, above a project in a subfolder, which stays protected.
-    protected = [Place(path=path, source=path) for name in PROJECT if (path := run.tree / name).exists()]
+    protected = [Place(path=path, source=path) for name in PROTECTED if (path := run.tree / name).exists()]
     places = (*(protected if found.top != run.tree else ()), *found.places)
     async with run.sandbox.around(found.top, places=places, new_home=True) as inside:
         hooks = _Hooks(run=run, inside=inside, found=found)

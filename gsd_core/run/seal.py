@@ -1,8 +1,9 @@
 """The protected state: what only the run may change. It is compared after each agent call and restored.
 
-It is HEAD, the branches and other refs, git's settings and hooks, ``.planning/``, ``.gsd/``, ``gsd.toml``
-and the agent's own settings. The permission policy denies an agent's tools to change them, but a script
-or a test that the agent wrote can do everything that the user can.
+It is HEAD, the branches and other refs, git's settings and hooks, and in the project's top folder
+``.planning/``, ``.gsd/``, ``gsd.toml``, the agent's own settings and those of shells. The permission policy
+denies an agent's tools to change them, but a script or a test that the agent wrote can do everything that
+the user can.
 
 The functions here block; :mod:`gsd_core.run.guard` calls them in git's thread and records what they find.
 """
@@ -32,8 +33,8 @@ from gsd_core.git.repository import common_dir, data_directory, git_dir, prefix
 from gsd_core.model.counts import counted
 from gsd_core.processes import works_in
 
-PROJECT = (".planning", ".gsd", "gsd.toml", ".claude", ".claude.json", ".mcp.json")
-"""The files and folders of the project that only the run and its user may change."""
+from .places import PROTECTED
+
 STASH_LOG = "logs/refs/stash"
 GIT = ("config", "config.worktree", "hooks", "info", "objects/info/alternates", STASH_LOG)
 """Those in git's own directories."""
@@ -294,7 +295,9 @@ class Sealer:
             return last, [*found, Difference(what=f"the branch {name} was deleted")]
         if was.head and not git_refs.is_ancestor(self.git, was.head, on_branch):
             what = f"the history of {name} was rewritten (it was at {was.head[:9]}, then {on_branch[:9]})"
-            return last, [*found, Difference(what=what)]
+            # `git commit --amend` of words: no file differs, so nothing is lost when it is undone.
+            files = self.git("rev-parse", f"{last}^{{tree}}", f"{on_branch}^{{tree}}").split()
+            return last, [*found, Difference(what=what, mild=len(set(files)) == 1)]
         if owned:
             return on_branch, found
         tip: list[str] = []
@@ -408,7 +411,7 @@ class Sealer:
 
     def _marks(self, places: Places | None) -> Iterator[tuple[str, Mark]]:
         """Yield every sealed file with its mark."""
-        starts = [self.root / name for name in PROJECT]
+        starts = [self.root / name for name in PROTECTED]
         if places is not None:
             folders = dict.fromkeys([places.common, places.own])
             starts += [folder / name for folder in folders for name in GIT]
@@ -530,7 +533,7 @@ def _changed_at(path: Path) -> float:
 
 
 def _is_in_project(path: str) -> bool:
-    return path in PROJECT or path.startswith(tuple(f"{name}/" for name in PROJECT))
+    return path in PROTECTED or path.startswith(tuple(f"{name}/" for name in PROTECTED))
 
 
 def _make_way(path: Path) -> None:

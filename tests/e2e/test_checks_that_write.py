@@ -13,7 +13,7 @@ from tests.sandbox.box import require_sandbox
 
 pytestmark = pytest.mark.slow
 
-CREATED = ("gsd.toml", ".githooks/pre-commit")
+CREATED = ("gsd.toml", ".githooks/pre-commit", ".envrc")
 
 
 @pytest.mark.parametrize("sandbox", ["off", "required"])
@@ -30,7 +30,7 @@ def test_settings_and_hooks_that_a_check_creates_are_taken_away_and_named(
     script.write_text(
         "#!/bin/sh\n"
         f"cd {project.root}; printf '[yolo]\\nyes = true\\n' > gsd.toml\n"
-        "mkdir -p .githooks; printf '#!/bin/sh\\nexit 1\\n' > .githooks/pre-commit\n"
+        "mkdir -p .githooks; touch .envrc; printf '#!/bin/sh\\nexit 1\\n' > .githooks/pre-commit\n"
         f'exec {shutil.which("python3")} "$@"\n'
     )
     script.chmod(0o755)

@@ -89,6 +89,7 @@ GRAVE = {
         ".planning",
     ),
     "edits gsd.toml": ("printf '[run]\\nskip_verify = true\\n' > gsd.toml", "gsd.toml"),
+    "makes settings for a person's shell": ("echo 'PATH=$PWD:$PATH' > .envrc", ".envrc"),
     "adds a plugin": ("mkdir -p .gsd/plugins; echo 'x = 1' > .gsd/plugins/easy.py", "easy.py"),
     "gives itself permissions": ("mkdir -p .claude; echo '{}' > .claude/settings.json", "settings.json"),
     "adds a hook": ("printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "hooks"),
@@ -137,6 +138,7 @@ MILD = {
         "git commit -q --allow-empty -m 'feat: it' "
         "-m 'GSD-Run: r-1\nGSD-Step: 1/execute/01-01\nGSD-Task: 01-01/1'"
     ),
+    "amends the words of a commit": "git commit -q --amend --only -m mine",
     "creates a branch": "git branch mine",
     "stashes": "git stash -q -u",
     "hides changes from git": "git update-index --assume-unchanged notes.txt",
