@@ -24,7 +24,7 @@ from gsd_core.journal.schema import ACTIVITY
 from gsd_core.journal.store import Journal, damage_reported
 from gsd_core.machine.facts import Record
 from gsd_core.machine.fold import fold
-from gsd_core.machine.history import History, budget_of, fold_history
+from gsd_core.machine.history import History, fold_history, limits_of
 from gsd_core.machine.state import State
 from gsd_core.model.event import Event
 from gsd_core.model.ids import EXECUTE, StepId
@@ -281,7 +281,7 @@ class ProjectDetails:
             facts = with_turns(self._journal, folded.facts) if self._journal else folded.facts
             calls = calls_of(facts)
             runs = [folded.state.run] if folded.state.run else []
-            return report_json(runs, calls, by, budget=budget_of(folded.history))
+            return report_json(runs, calls, by, budget=limits_of(folded.history).get("--max-budget-usd"))
 
     def _understood(self) -> AbstractContextManager[None]:
         """Raise ``JournalError`` for facts that can be folded, but say something impossible."""

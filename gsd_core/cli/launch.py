@@ -30,7 +30,7 @@ from gsd_core.errors import (
 )
 from gsd_core.git import Git
 from gsd_core.hookspecs import RunInfo, gsd_execute_step, gsd_notify, gsd_run_agent, gsd_workspace
-from gsd_core.machine.history import History
+from gsd_core.machine.history import LIMITS, History
 from gsd_core.machine.state import Options, State
 from gsd_core.model.ids import StepId
 from gsd_core.model.step import Idea
@@ -217,7 +217,7 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         with background_output():
             with _warnings_on_stderr():
                 end = asyncio.run(run_project(request))
-            show_end(end, options, value_of(settings, "--max-budget-usd"))
+            show_end(end, options, {flag: value_of(settings, flag) for flag in LIMITS})
     except KeyboardInterrupt as error:
         # A second signal when the run that the first one ended no longer listens, and has not said its end.
         if (ended := project.load(options.global_options).state).run:

@@ -9,7 +9,6 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -68,7 +67,7 @@ HINTS = {
 }
 
 
-def show_end(end: RunEnd, run: RunOptions, budget: Decimal | None) -> None:
+def show_end(end: RunEnd, run: RunOptions, limits: Mapping[str, Any]) -> None:
     """Print on stdout how the *run* ended, in the form that it asks for; with ``--quiet`` only the last line.
 
     What an agent answered to ``gsd exec`` is the result, and everything else goes to stderr.
@@ -81,7 +80,7 @@ def show_end(end: RunEnd, run: RunOptions, budget: Decimal | None) -> None:
     finished = read_finished(options) if in_full or run.output == "json" else None
     hint = with_global_options(_hint(end, finished, asked), options)
     if run.output == "json":
-        data = _end_json(end, finished, options, budget) | {"hint": hint}
+        data = _end_json(end, finished, options, limits) | {"hint": hint}
         print_json(data | ({"answers": answers, "results": results} if asked else {}))
         return
     has_answer = any(StepId.parse(step).kind == EXEC for step in asked)
@@ -89,7 +88,7 @@ def show_end(end: RunEnd, run: RunOptions, budget: Decimal | None) -> None:
         sys.stderr.drain(DRAIN_SECONDS)  # both may be one terminal
     # A step that was asked for alone has only questions to add.
     if finished and in_full and (not asked or end.exit):
-        results += _details(finished, end, options, budget)
+        results += _details(finished, end, options, limits)
     for line in results:
         click.echo(line, err=has_answer)
     if has_answer and end.exit == 0:
@@ -195,14 +194,14 @@ def read_finished(options: GlobalOptions) -> Finished | None:
 
 
 def _end_json(
-    end: RunEnd, finished: Finished | None, options: GlobalOptions, budget: Decimal | None
+    end: RunEnd, finished: Finished | None, options: GlobalOptions, limits: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return all that the text says; without a project that can be read only how the run ended."""
     data = ENDED.dump(end) | {"project": None}
     if finished is None:
         return data
     summary, try_it = finished.summary, finished.try_it
-    commands = commands_after(end.outcome, finished.project.state.seen, end.reason, budget)
+    commands = commands_after(end.outcome, finished.project.state.seen, end.reason, limits)
     phases, phases_complete = finished.phases
     requirements, verified = finished.requirements
     return data | {
@@ -228,7 +227,7 @@ def _end_json(
 
 
 def _details(
-    finished: Finished, end: RunEnd, options: GlobalOptions, budget: Decimal | None
+    finished: Finished, end: RunEnd, options: GlobalOptions, limits: Mapping[str, Any]
 ) -> Iterator[str]:
     if sys.stdout.isatty():
         yield ""  # below what the run showed
@@ -269,7 +268,7 @@ def _details(
         yield from _line("waits for", "an answer" if len(questions) == 1 else f"{len(questions)} answers")
     for asked in questions[:MAX_LISTED]:
         yield from _question(asked, base_command(options))
-    if commands := commands_after(end.outcome, finished.project.state.seen, end.reason, budget):
+    if commands := commands_after(end.outcome, finished.project.state.seen, end.reason, limits):
         label = "then:" if questions else "next:"
         yield from with_style([label], label, sys.stdout)
         for command in commands:

@@ -66,15 +66,17 @@ class History:
     failing: Mapping[str, FailingService] = attrs.field(factory=dict[str, FailingService])
 
 
-def budget_of(history: History) -> Decimal | None:
-    """Return the dollars that the run may cost, if a flag (``--max-budget-usd``) said so."""
-    value = (history.typed.get("budget") or {}).get("max_usd")
-    if value is None:
-        return None
-    budget = Decimal(str(value))
-    if not budget.is_finite():
-        raise ValueError(f"a budget of {value!r:.40}")
-    return budget
+LIMITS = {f"--max-budget-{unit}": f"max_{unit}" for unit in ("usd", "tokens", "turns")}
+"""The flags that limit a run, and their settings in the section ``budget``."""
+
+
+def limits_of(history: History) -> dict[str, Decimal]:
+    """Return what the run may use, by the flag that said so."""
+    typed = history.typed.get("budget") or {}
+    found = {flag: Decimal(str(typed[name])) for flag, name in LIMITS.items() if typed.get(name) is not None}
+    if broken := [flag for flag, value in found.items() if not value.is_finite()]:
+        raise ValueError(f"a limit that is no number: {', '.join(broken)}")
+    return found
 
 
 def fold_history(history: History, records: Iterable[Record]) -> History:
@@ -113,7 +115,7 @@ def _run_opened(history: History, _: Fact, data: facts.RunOpened) -> History:
         agents=history.agents if data.options.only_asked else data.agent,
         typed=data.typed or history.typed,
     )
-    budget_of(opened)  # who folds facts reports those that cannot be read; who only shows them does not
+    limits_of(opened)  # who folds facts reports those that cannot be read; who only shows them does not
     return opened
 
 

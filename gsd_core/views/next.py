@@ -119,11 +119,14 @@ def finish_command(seen: Snapshot | None, gsd: str = "gsd") -> str:
 
 
 def commands_after(
-    outcome: RunOutcome | Literal["interrupted"], seen: Snapshot | None, reason: str, budget: Decimal | None
+    outcome: RunOutcome | Literal["interrupted"],
+    seen: Snapshot | None,
+    reason: str,
+    limits: Mapping[str, Decimal | int | None],
 ) -> list[str]:
     """Return the commands to continue with after a run that ended with *outcome*, for a *reason*.
 
-    *seen* are its files, *budget* is what it might cost.
+    *seen* are its files, *limits* is what it might use.
     """
     match outcome:
         case "done":
@@ -134,8 +137,8 @@ def commands_after(
         case "failed":
             return ["gsd log --kind failure", RESUME]
         case "budget":
-            more = f" --max-budget-usd {2 * budget}" if budget and "--max-budget-usd" in reason else ""
-            return ["gsd cost --by step", f"{RESUME}{more}"]
+            more = [f" {flag} {2 * limit}" for flag, limit in limits.items() if flag in reason and limit]
+            return ["gsd cost --by step", "".join([RESUME, *more])]
         case "blocked" | "stopped" | "interrupted":
             return [RESUME]
 

@@ -15,7 +15,7 @@ import attrs
 from gsd_core.journal.lock import Owner
 from gsd_core.machine.claims import claims_at_opening
 from gsd_core.machine.due import Wait, due
-from gsd_core.machine.history import FailingService, History, budget_of
+from gsd_core.machine.history import FailingService, History, limits_of
 from gsd_core.machine.obsolete import why_obsolete
 from gsd_core.machine.state import (
     Closing,
@@ -138,7 +138,7 @@ def status_of(
         pending_answers=pending_answers,
         usage=sum(history.running.values(), history.usage),
         calls=history.calls + len(history.running),
-        budget=budget_of(history),
+        budget=limits_of(history).get("--max-budget-usd"),
         waits_for=_waits_for(state, run_status, unanswered),
         assumed=assumed_checks(state),
         not_notified=tuple(history.failing.values()),

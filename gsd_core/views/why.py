@@ -26,7 +26,7 @@ from gsd_core.machine.due import (
     in_range,
     missing_dependencies,
 )
-from gsd_core.machine.history import History, budget_of
+from gsd_core.machine.history import History, limits_of
 from gsd_core.machine.state import PhaseSnapshot, Snapshot, State
 from gsd_core.model.ids import EXECUTE, PLAN, VERIFY, StepId
 from gsd_core.model.question import Asked, answer_commands
@@ -201,7 +201,7 @@ class Situation:
             yield Waiting(what=PROJECT, cause="run", reason=end.reason, since=state.last_at, ways=tuple(ways))
         elif not self.works and not end:
             outcome = state.closed or "interrupted"
-            commands = commands_after(outcome, self.now.seen, state.reason, budget_of(self.history))
+            commands = commands_after(outcome, self.now.seen, state.reason, limits_of(self.history))
             reason = f"{outcome}: {state.reason}" if state.reason else "interrupted: its process is gone"
             if not (state.run and state.unfinished):
                 reason, commands = "no run is in progress", [command_for(self.state, self.items[0])]

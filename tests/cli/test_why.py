@@ -106,15 +106,16 @@ def test_a_question_has_a_command_for_each_answer_and_the_text_says_each_way_onc
     assert shown.count("answer q-1 1") == 1
 
 
-def test_a_run_that_ended_says_why_and_how_to_continue(planned: Bench) -> None:
-    run(planned, budget={"max_usd": "5"})
+@pytest.mark.parametrize("unit", ["usd", "tokens", "turns"])
+def test_a_run_that_ended_says_why_and_how_to_continue(planned: Bench, unit: str) -> None:
+    run(planned, budget={"max_usd": "5", "max_tokens": 5, "max_turns": 5})
     planned.fact("attempt.lost", STEP, why="stopped")
-    planned.close("budget", 5, "$5 is spent (raise --max-budget-usd)")
+    planned.close("budget", 5, f"5 is spent (raise --max-budget-{unit} and resume)")
 
     [first, *_] = waiting(planned.root)
-    ways = [gsd(planned.root, way) for way in ("cost --by step", "resume --max-budget-usd 10")]
+    ways = [gsd(planned.root, way) for way in ("cost --by step", f"resume --max-budget-{unit} 10")]
     assert first == ("project", "run", ways)
-    assert "budget: $5 is spent" in call("why", "-C", planned.root).stdout
+    assert "budget: 5 is spent" in call("why", "-C", planned.root).stdout
 
 
 @pytest.mark.slow
