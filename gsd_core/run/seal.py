@@ -108,11 +108,13 @@ class Changes:
 class Sealer:
     """Takes seals of one project and undoes what changed; *store* keeps the contents of sealed files.
 
-    The store is beside the journal, so that the next start can undo what this process could not.
+    The store is beside the journal, so that the next start can undo what this process could not. With
+    *project*, git's root is a work tree of it, for a plan.
     """
 
     git: Command
     store: Path
+    project: Path | None = None
     _digests: dict[str, tuple[tuple[int, ...], Mark]] = attrs.field(
         factory=dict[str, tuple[tuple[int, ...], Mark]], init=False
     )
@@ -388,6 +390,12 @@ class Sealer:
             now |= {path: mark for path in seal.files if (mark := self._mark(path))}
         differ = [path for path in {*seal.files, *now} if seal.files.get(path) != now.get(path)]
         changed = {path for path in differ if _changed_at(self.root / path) <= until}
+        if changed and places is not None and self.project is not None:
+            # There a person commits and switches branches: only what exists and is not tracked counts.
+            listed = attrs.evolve(self.git, root=self.project)("ls-files", "-z", "--", *PROTECTED).split("\0")
+            stays = {self._name(self.project / path) for path in listed} | ({*seal.files} - {*now})
+            above = tuple(self._name(self.project / name) for name in PROTECTED)
+            changed -= {path for path in stays if path.startswith(above)}
         # A folder that became a link has the same files, until the link is removed.
         links = tuple(f"{path}/" for path in changed if path in now and now[path].link)
         return tuple(sorted(changed | {path for path in seal.files if path.startswith(links)}))
@@ -400,10 +408,11 @@ class Sealer:
                 continue  # the ref of the stash is in the list
             was = seal.files.get(path)
             there = path in settings or os.path.lexists(self.root / path)
+            shown = os.path.normpath(self.root / path) if path.startswith("../") else path
             happened = "created" if was is None else "changed" if there else "deleted"
             before, after = (self._kept(mark) or b"" if mark else b"" for mark in (was, settings.get(path)))
             mild = path in settings and _sets_only_a_hooks_folder(before, after)
-            yield Difference(what=f"{path} was {happened}", mild=mild)
+            yield Difference(what=f"{shown} was {happened}", mild=mild)
 
     def _kept(self, mark: Mark) -> bytes | None:
         path = self.store / mark.digest
@@ -412,6 +421,9 @@ class Sealer:
     def _marks(self, places: Places | None) -> Iterator[tuple[str, Mark]]:
         """Yield every sealed file with its mark."""
         starts = [self.root / name for name in PROTECTED]
+        if self.project is not None:
+            # The run itself writes the planning there, while plans are executed here.
+            starts += [self.project / name for name in PROTECTED if name != PLANNING]
         if places is not None:
             folders = dict.fromkeys([places.common, places.own])
             starts += [folder / name for folder in folders for name in GIT]
@@ -421,9 +433,12 @@ class Sealer:
                 starts.append(places.top / ".git")
         for start in starts:
             for path in _files(start):
-                name = Path(os.path.relpath(path, self.root)).as_posix()
+                name = self._name(path)
                 if not name.startswith(f"{WRITTEN_BY_THE_RUN}/") and (mark := self._mark(name)):
                     yield name, mark
+
+    def _name(self, path: Path) -> str:
+        return Path(os.path.relpath(path, self.root)).as_posix()
 
     def _mark(self, name: str) -> Mark | None:
         """Return the mark of a file, reading it only if it may have changed; ``None`` if there is none."""

@@ -388,7 +388,8 @@ async def _at_tree(run: Run, step: StepRequest) -> Run:
             return run
     except GitError:
         return run
-    sealer, branch = Sealer(git.command, run.workspace.sealer.store), await git.branch()
+    sealer = Sealer(git.command, run.workspace.sealer.store, project=run.root)
+    branch = await git.branch()
     slot = next(number for number in count(1) if number not in run.slots)
     run.slots.add(slot)
     name = step.id.replace("/", "-")

@@ -197,6 +197,29 @@ def test_what_others_do_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert not sealer(root).compare(seal, ()).differences
 
 
+def test_what_an_agent_in_a_worktree_makes_in_the_project_is_undone_and_a_persons_commit_stays(
+    tmp_path: Path,
+) -> None:
+    main, other = project(tmp_path / "project"), tmp_path / "other"
+    (main / "gsd.toml").write_text("# mine\n")
+    sh(main, f"git worktree add -q --detach {other}")
+    guard = Sealer(Command(root=other), main / ".git" / "gsd" / "guard", project=main)
+    seal = guard.take()
+    sh(main, "echo '{}' > .mcp.json; git add .mcp.json; git commit -qm mine .mcp.json")
+    sh(main, "echo 'x = 1' >> gsd.toml; touch .envrc; echo >> .planning/ROADMAP.md")
+
+    changes = guard.compare(seal, ())
+
+    assert [one.what for one in changes.differences] == [
+        f"{main / '.envrc'} was created",
+        f"{main / 'gsd.toml'} was changed",
+    ]
+    assert guard.undo(seal, changes) == ()
+    assert (main / "gsd.toml").read_text() == "# mine\n"
+    assert not (main / ".envrc").exists()
+    assert (main / ".mcp.json").exists()
+
+
 def test_in_a_worktree_its_own_head_is_guarded_and_that_of_the_main_one_is_not(tmp_path: Path) -> None:
     main = project(tmp_path / "project")
     sh(main, "git worktree add -q ../other topic")
