@@ -219,8 +219,10 @@ class BackgroundStream(io.TextIOBase):
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON; what it says cannot be parsed if it is what is wrong."""
+    """Whether a command line asks for JSON, and not for help; it cannot be parsed if it is what is wrong."""
     options = [*args[: args.index("--")]] if "--" in args else [*args]
+    if not {"-h", "--help"}.isdisjoint(options):
+        return False
     joined = " ".join(options).replace("--output-format ", "--output-format=").split()
     return not {"--json", *(f"--output-format={name}" for name in JSON_FORMATS)}.isdisjoint(joined)
 

@@ -270,6 +270,14 @@ def test_gsd_alone_shows_the_help_and_no_error() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("args", [("status", "--json", "--help"), ("ps", "-h", "--json")], ids=" ".join)
+def test_help_is_on_standard_output_with_json_too(args: tuple[str, ...]) -> None:
+    shown = call(*args)
+
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert shown.stdout.startswith(f"Usage: gsd {args[0]}")
+
+
 @pytest.mark.parametrize("option", ["--no-color", "--plain"])
 @pytest.mark.parametrize("before", [True, False])
 def test_colors_can_be_switched_off_before_and_after_the_command(
