@@ -48,7 +48,7 @@ def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
         if left := [phase.number for phase in planning.phases if not phase.ticked]:
             which = f"phase {left[0]} is" if len(left) == 1 else f"phases {', '.join(left)} are"
             message = f"{planning.milestone} cannot be completed: {which} not complete"
-            raise UserError(message, hint="continue with: gsd run")
+            raise UserError(message, hint="see what is due with: gsd next")
         return {f"close/{planning.milestone}": words}
 
     # Not the words: `gsd next` names the command without them.

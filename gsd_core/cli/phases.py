@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from gsd_core.planning.survey import Survey
 
 COLUMNS = ("phase", "name", "depends on", "plans", "status", "milestone")
-STYLES = {"complete": "green", "partial": "cyan", "planned": "cyan", "not started": "dim", "empty": "dim"}
+STYLES = {
+    "complete": "green",
+    "executed": "cyan",
+    "partial": "cyan",
+    "planned": "cyan",
+    "not started": "dim",
+    "empty": "dim",
+}
 
 
 @gsd_command("phases", "gsd phases", "gsd phases --all", last=json_flag)
@@ -54,7 +61,7 @@ def command(ctx: click.Context, every: bool, workstream: str, as_json: bool) -> 
                 one_line(phase.name, 60),
                 ", ".join(phase.depends_on),
                 f"{phase.summaries}/{phase.plans}" if phase.plans else "",
-                phase.status.replace("no_directory", "not started"),
+                phase.shown_status,
                 phase.milestone,
             )
             for phase in phases

@@ -47,7 +47,7 @@ def command(ctx: click.Context, workstream: str, as_json: bool) -> None:
     print_line(f"  {found.measure}")
     for phase in found.phases:
         done_plans = f", {phase.summaries}/{counted(phase.plans, 'plan')}" if phase.plans else ""
-        status = "complete" if phase.complete else phase.status.replace("no_directory", "not started")
+        status = "complete" if phase.complete else phase.shown_status
         print_line(f"  {phase.number}  {one_line(phase.name, 60)}  ({status}{done_plans})")
     for summary in found.recent:
         about = one_line(summary.text or summary.name, 120)

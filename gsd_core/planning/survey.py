@@ -320,6 +320,12 @@ class Surveyed:
             return "researched"
         return "discussed" if self.folder.find("CONTEXT") else "empty"
 
+    @property
+    def shown_status(self) -> str:
+        """Its status for people; only a phase that is marked as complete is called that."""
+        executed = "complete" if self.complete else "executed"
+        return {"no_directory": "not started", "complete": executed}.get(self.status, self.status)
+
 
 @attrs.frozen(kw_only=True)
 class Measure:

@@ -183,7 +183,7 @@ def _ready(state: State, work: Sequence[Due]) -> tuple[str, ...]:
 
 
 def command_for(state: State, work: Due, gsd: str = "gsd") -> str:
-    """Return the command that does *work*: the unfinished run continues, else a run of that phase begins.
+    """Return the command that does *work*: the unfinished run continues, else one of that phase begins.
 
     A step that the user asked for is asked for once more: ``gsd resume`` would do more than that.
     """
@@ -192,9 +192,15 @@ def command_for(state: State, work: Due, gsd: str = "gsd") -> str:
         return f"{gsd} {again}"
     if state.run and (state.unfinished or str(step) in state.asked):
         return RESUME.replace("gsd", gsd, 1)
-    number = step.phase
+    return phase_command(state, step.phase, gsd)
+
+
+def phase_command(state: State, number: str, gsd: str = "gsd") -> str:
+    """Return the command that works on phase *number*: after a run, with its agent, limits and models."""
     # Only a number can be given to --phases: 2-01 is a range there.
-    return f"{gsd} run --phases {number}" if re.fullmatch(r"[\d.]+[A-Z]?", number) else f"{gsd} run"
+    if not re.fullmatch(r"[\d.]+[A-Z]?", number):
+        return f"{gsd} run"
+    return f"{gsd} {'resume' if state.run else 'run'} --phases {number}"
 
 
 _COMMANDS = {"survey": "map", "audit": "milestone audit", "close": "milestone complete"}

@@ -34,7 +34,7 @@ from gsd_core.planning.model import Planning
 from gsd_core.sanitize import first_line
 from gsd_core.serializer import Serializer
 
-from .next import MAX_QUESTION, Added, command_for, commands_after, describe_due, state_now
+from .next import MAX_QUESTION, Added, command_for, commands_after, describe_due, phase_command, state_now
 from .plan_graph import Node, plan_graph
 from .status import NO_ANSWERS, active_steps, open_questions
 
@@ -223,7 +223,7 @@ class Situation:
                 own = [node for node in self.nodes if node.phase == number and node.state != "done"]
                 yield from self._later(phase, own, is_begun=number in begun)
             elif standing(self.now, phase) == "open":
-                ways = (Way(command=f"{self.gsd} run --phases {number}"),)
+                ways = (Way(command=phase_command(self.state, number, self.gsd)),)
                 reason = "it is not in the range of the run"
                 yield Waiting(what=what, cause="range", reason=reason, ways=ways)
 

@@ -331,13 +331,14 @@ def test_a_failed_step_is_due_again_and_its_failure_is_shown(planned: Bench) -> 
     assert "5/discuss" in found["ready"]
 
 
-def test_a_finished_run_leaves_the_files_to_decide(planned: Bench) -> None:
+def test_after_a_finished_run_the_files_decide_and_its_options_are_kept(planned: Bench) -> None:
     planned.close()
     found = shown(planned.root)
 
+    # `gsd run` would not have its agent: after a rehearsal it would begin to cost something.
     assert (found["step"], found["command"]) == (
         "2/execute/02-02",
-        f"gsd -C {planned.root} run --phases 2",
+        f"gsd -C {planned.root} resume --phases 2",
     )
 
 

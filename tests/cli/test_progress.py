@@ -58,6 +58,17 @@ def test_a_project_is_shown_with_its_work_decisions_blockers_and_todos(bench: Be
     assert "\x1b" not in shown.stdout
 
 
+def test_a_phase_whose_plans_are_all_executed_is_called_complete_only_once_it_is(bench: Bench) -> None:
+    make_project(bench.root, {**FILES, "phases/02-more/02-01-SUMMARY.md": "done"})
+    shown = {name: call(name, "-C", bench.root).stdout for name in ("progress", "phases")}
+
+    assert "1 of 2 phases complete" in shown["progress"]
+    assert "1  Core  (complete, 1/1 plan)" in shown["progress"]
+    assert "2  More  (executed, 1/1 plan)" in shown["progress"]
+    core, more = (row for row in shown["phases"].splitlines() if "Core" in row or "More" in row)
+    assert ("complete" in core, "executed" in more) == (True, True)
+
+
 def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
     assert "no project here" in call("progress", "-C", tmp_path).stderr
 

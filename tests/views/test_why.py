@@ -195,8 +195,8 @@ ROWS: Mapping[str, tuple[tuple[PhaseView, ...], Mapping[str, Any], Mapping[str, 
         {},
         [
             "project run [change the roadmap or the range of phases]",
-            "phase 1 range [gsd run --phases 1]",
-            "phase 2 phases phase 1 [gsd run --phases 1]",
+            "phase 1 range [gsd resume --phases 1]",
+            "phase 2 phases phase 1 [gsd resume --phases 1]",
         ],
     ),
     "two phases that do not depend on each other": (
