@@ -120,6 +120,6 @@ def after_answer(ctx: click.Context, project: ProjectState) -> str:
     if project.holder:
         return f"the active run (pid {project.holder.pid}) will use it"
     for one in sessions_of(ctx, project.root):
-        if one.state == "waiting_checkpoint":
+        if not one.has_ended:
             return f"session {one.id} continues by itself once all its questions are answered"
     return with_global_options("continue the run with: gsd resume", global_options_of(ctx))

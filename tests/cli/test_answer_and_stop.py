@@ -7,7 +7,9 @@ import os
 import pytest
 from attrs import evolve
 
+from gsd_core import boot_id, process_start
 from gsd_core.journal.lock import ProjectLock
+from gsd_plugins.sessions.registry import Registry
 from tests.cli.bench import DATABASE, Bench, call, said
 
 
@@ -120,6 +122,21 @@ def test_an_answer_that_no_run_has_taken_can_be_replaced(bench: Bench) -> None:
     assert result.stdout.startswith("replaced the answer to q-1: PostgreSQL")
     assert [item["chosen"] for item in bench.inbox()] == [["SQLite"], ["PostgreSQL"]]
     assert said("answer", "q-1", "1", "-C", bench.root)["replaced"] is True
+
+
+@pytest.mark.parametrize("state", ["waiting_checkpoint", "idle", "running"])
+def test_a_session_that_has_not_ended_takes_the_answer_without_a_command(bench: Bench, state: str) -> None:
+    bench.start()
+    bench.ask()
+    with Registry() as registry:
+        session = registry.add(project=bench.root, folder=bench.root, command=["run"])
+        process = {"runner": os.getpid(), "runner_started": process_start(os.getpid()), "boot": boot_id()}
+        registry.update(session.id, state=state, **process)
+
+    result = call("answer", "q-1", "2", "-C", bench.root)
+
+    # After its first answer it waits for a slot again; an answer may be replaced until it has one.
+    assert f"session {session.id} continues by itself" in result.stdout
 
 
 def test_an_answer_that_no_run_has_taken_is_shown(bench: Bench) -> None:

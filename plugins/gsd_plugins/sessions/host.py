@@ -177,7 +177,7 @@ def remove_session(session: str) -> None:
             row = registry.get(session)
             if not row.session.has_ended:
                 hint = f"stop it first: gsd stop {row.session.id}"
-                raise Conflict(f"session {row.session.id} has not ended ({row.session.state})", hint=hint)
+                raise Conflict(f"session {row.session.id} has not ended", hint=hint)
             registry.remove(session)
     shutil.rmtree(output_folder(row.session.id), ignore_errors=True)
 
