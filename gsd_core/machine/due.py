@@ -432,8 +432,13 @@ def _end_asked(state: State) -> End:
     """Return how a process ends that only did what the user asked for."""
     names = ", ".join(state.answered) or "nothing to do"
     records = [state.steps[step] for step in state.answered if step in state.steps]
-    if gaps := tuple(gap for record in records for gap in record.gaps):
-        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{names}: {counted(len(gaps), 'gap')}")
+    gaps = [gap for record in records for gap in record.gaps]
+    failed = [name for record in records for name in record.failed_detectors]
+    if gaps or failed:
+        # What a detector that failed would have found is not known.
+        counts = ((gaps, "gap"), (failed, "failed detector"))
+        found = " and ".join(counted(len(some), what) for some, what in counts if some)
+        return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"{names}: {found}")
     if skipped := [str(record.id) for record in records if record.status == "skipped"]:
         return End(outcome="gaps", exit=ExitCode.GAPS, reason=f"skipped, not done: {', '.join(skipped)}")
     return End(outcome="done", exit=ExitCode.OK, reason=f"{names} complete" if state.answered else names)

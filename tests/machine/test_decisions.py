@@ -570,6 +570,26 @@ ORDER: Mapping[str, tuple[State, list[str]]] = {
         ),
         ["end done 0: 2/plan complete"],
     ),
+    "a verification that was asked for, with a detector that failed": (
+        state(
+            *FREE,
+            options={"only_asked": True},
+            answered=("1/verify",),
+            requested=("1/verify",),
+            steps=record("1/verify", gaps=("a",), failed_detectors=("x broke", "y broke")),
+        ),
+        ["end gaps 6: 1/verify: 1 gap and 2 failed detectors"],
+    ),
+    "a verification that was asked for, with nothing but a detector that failed": (
+        state(
+            *FREE,
+            options={"only_asked": True},
+            answered=("1/verify",),
+            requested=("1/verify",),
+            steps=record("1/verify", failed_detectors=("x broke",)),
+        ),
+        ["end gaps 6: 1/verify: 1 failed detector"],
+    ),
     "there are none": (
         state(*FREE, options={"only_asked": True}),
         ["end done 0: nothing to do"],
