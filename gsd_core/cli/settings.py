@@ -45,7 +45,9 @@ def show(ctx: click.Context, prefix: str, origin: bool, as_json: bool) -> None:
     from .project_settings import settings_that_count
     from .settings_file import unknown_setting
 
-    root = project_root(global_options_of(ctx))
+    options = global_options_of(ctx)
+    # A run would make the folder.
+    root = project_root(options) if options.directory.exists() else options.directory.resolve()
     loaded, settings, ignored = settings_that_count(loaded_plugins(ctx), root)
     rows = [
         (name, value, settings.origins.get(name, "default"))

@@ -61,6 +61,8 @@ class Stopper:
 
     def _leave(self) -> None:
         """Cancel the run's task when no agent is in a turn any more."""
+        if self.turns.leaving and not self.waits:
+            return  # a second signal has ended the wait
         if not (working := self.turns.in_progress):
             self._cancel()
             return

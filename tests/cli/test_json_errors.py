@@ -12,7 +12,7 @@ import pytest
 from gsd_core.cli.app import gsd
 from tests.cli.bench import EVIL, call
 
-NEED_NO_FOLDER = {("version",), ("plugins", "list"), ("plugins", "outdated")}
+NEED_NO_FOLDER = {("version",), ("plugins", "list"), ("plugins", "outdated"), ("settings", "show", "1")}
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

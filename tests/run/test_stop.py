@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from gsd_core.run.stop import TURNS_POLL, stopping
+from gsd_core.run.timeouts import Turns
 
 PROGRAM = """
 import asyncio, signal, sys
@@ -100,3 +105,24 @@ def test_a_second_signal_ends_the_process_with_the_farewells_of_the_runs_that_ar
 
     assert (process.returncode, out) == (128 + signal.SIGINT, "")
     assert err == f"\nfarewell of {first}\n\nfarewell of {last}\n"
+
+
+def test_a_second_signal_ends_the_wait_for_a_turn_and_nothing_asks_for_a_third(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> bool:
+        turns = Turns()
+        with stopping("no-process", str, turns) as stopper, turns.closes():
+            assert stopper is not None
+            stopper.stop(signal.SIGINT)
+            await asyncio.sleep(TURNS_POLL.total_seconds())
+            assert stopper.waits
+            stopper.stop(signal.SIGINT)
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            # An agent takes a while to end.
+            await asyncio.sleep(3 * TURNS_POLL.total_seconds())
+            return stopper.waits
+
+    assert asyncio.run(run()) is False
+    assert caplog.text.count("press Ctrl-C again to stop now") == 1
