@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -83,6 +84,11 @@ def _remove(git: Command, path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        pointer = path / ".git"
+        if pointer.is_file() and not (path / pointer.read_text().removeprefix("gitdir:").strip()).is_dir():
+            # The project's folder was removed, and there is a new repository at its place.
+            shutil.rmtree(path)
+            return
         here = read_head(tree)
         last = here[1] if here else head(tree)
         if is_ancestor(git, last or "", head(git) or "") and not changed(tree):
