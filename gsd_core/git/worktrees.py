@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
-import shutil
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from .merges import OLDEST
 from .refs import is_ancestor
 from .repository import changed, git_dir, head, is_ignored, one_writer, read_head
 from .untrusted import refuse_filters
+
+log = logging.getLogger(__name__)
 
 _READY = "gsd-ready"
 """A file in git's folder of a work tree, once everything is there."""
@@ -86,8 +89,9 @@ def _remove(git: Command, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         pointer = path / ".git"
         if pointer.is_file() and not (path / pointer.read_text().removeprefix("gitdir:").strip()).is_dir():
-            # The project's folder was removed, and there is a new repository at its place.
-            shutil.rmtree(path)
+            # The project's folder was moved or removed, and there is a new repository at its place.
+            kept = path.rename(f"{path.parent}-{uuid.uuid4().hex[:8]}")
+            log.warning("a work tree of a repository that was here before is kept in %s", kept)
             return
         here = read_head(tree)
         last = here[1] if here else head(tree)

@@ -92,7 +92,7 @@ def test_a_work_tree_whose_folder_somebody_removed_is_made_again(root: Path, tmp
     assert h.git(tree, "status", "--porcelain") == ""
 
 
-def test_a_work_tree_of_a_repository_that_was_there_before_is_removed(root: Path, tmp_path: Path) -> None:
+def test_a_work_tree_of_a_repository_that_was_there_before_is_put_aside(root: Path, tmp_path: Path) -> None:
     tree = tmp_path / "trees" / "one"
     os.close(worktrees.enter_worktree(Command(root=root), tree))
     (tree / "half-done.txt").write_text("x\n")
@@ -104,6 +104,8 @@ def test_a_work_tree_of_a_repository_that_was_there_before_is_removed(root: Path
     os.close(worktrees.enter_worktree(Command(root=new), tree))
 
     assert (h.git(tree, "log", "--format=%s"), [*tree.glob("*.txt")]) == ("Begin again\n", [])
+    [kept] = tmp_path.glob("trees-*")
+    assert (kept / "half-done.txt").read_text() == "x\n"
 
 
 def test_a_work_tree_that_another_git_is_making_is_waited_for(root: Path, tmp_path: Path) -> None:
