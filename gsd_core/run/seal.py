@@ -109,7 +109,7 @@ class Sealer:
     """Takes seals of one project and undoes what changed; *store* keeps the contents of sealed files.
 
     The store is beside the journal, so that the next start can undo what this process could not. With
-    *project*, git's root is a work tree of it, for a plan.
+    *project*, git's root is a work tree of it, for a plan, and what executes it can write there too.
     """
 
     git: Command

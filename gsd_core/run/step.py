@@ -388,7 +388,9 @@ async def _at_tree(run: Run, step: StepRequest) -> Run:
             return run
     except GitError:
         return run
-    sealer = Sealer(git.command, run.workspace.sealer.store, project=run.root)
+    # In a sandbox, the agent cannot write to the project, and what changes there is its user's.
+    project = None if run.sandbox.name else run.root
+    sealer = Sealer(git.command, run.workspace.sealer.store, project=project)
     branch = await git.branch()
     slot = next(number for number in count(1) if number not in run.slots)
     run.slots.add(slot)
