@@ -443,3 +443,21 @@ def test_a_run_records_its_sandbox_and_does_not_resume_without_it(root: Path) ->
     with pytest.raises(NoSandbox, match="the run used 'bubblewrap'"):
         asyncio.run(run_project(h.request(root, h.one_phase(), run={"sandboxes": ["gone"]}, gone=MISSING)))
     assert len(h.facts(root)) == count
+
+
+@pytest.mark.slow
+def test_what_a_person_makes_in_the_project_stays_while_a_confined_agent_works_beside_it(root: Path) -> None:
+    made = {".envrc": "export A=1\n", ".mcp.json": "{}\n", "gsd.toml": "# mine\n"}
+
+    async def beside(task: AgentTask, _: AgentHost) -> AgentResult | None:
+        if task.role == "executor":
+            assert task.tree != root
+            for name, text in made.items():
+                (root / name).write_text(text)
+        return None
+
+    end = run_confined(root, elsewhere=True, agent=h.Watched(h.one_phase(), beside))
+
+    assert end.exit == 0, end
+    assert h.facts(root, "guard.found", "attempt.failed") == []
+    assert {name: (root / name).read_text() for name in made} == made
