@@ -44,12 +44,12 @@ def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
     words = {None: "gsd milestone complete", True: "with a tag", False: "without a tag"}[tag]
 
     def asked(options: GlobalOptions) -> dict[str, str]:
-        planning = _planning(options)
+        planning = _planning(options, idle=True)
         if left := [phase.number for phase in planning.phases if not phase.ticked]:
             which = f"phase {left[0]} is" if len(left) == 1 else f"phases {', '.join(left)} are"
             message = f"{planning.milestone} cannot be completed: {which} not complete"
             raise UserError(message, hint="see what is due with: gsd next")
-        return {f"close/{planning.milestone}": words}
+        return {f"close/{planning.milestone}": words} if planning.phases else {}
 
     # Not the words: `gsd next` names the command without them.
     start(ctx, given, asked)
@@ -59,14 +59,17 @@ for subcommand in (audit, complete):
     command.add_command(subcommand)
 
 
-def _planning(options: GlobalOptions) -> Planning:
-    """Return the planning files; raise ``ProjectError`` if no milestone is in progress."""
+def _planning(options: GlobalOptions, *, idle: bool = False) -> Planning:
+    """Return the planning files; raise ``ProjectError`` if no milestone is in progress.
+
+    With *idle*, it may also be complete already.
+    """
     from gsd_core.planning.survey import read_planning
 
     from .project import planned_root
 
     planning = read_planning(planned_root(options))
-    if not planning.phases:
+    if not planning.phases and not (idle and planning.idle):
         why = planning.idle or "the project has no phases"
         raise ProjectError(f"no milestone to audit or complete: {why}", hint="start one with: gsd run IDEA")
     return planning

@@ -132,9 +132,11 @@ def start(
     """Start or resume a run as the command line asks, and exit with the run's code.
 
     With *asked*, do only the steps that it returns; the keys are their ids, the values the user's words. They
-    are those that are left if the same command, in the same *words*, was interrupted.
+    are those that are left if the same command, in the same *words*, was interrupted. If there are none, all
+    is done already.
     """
     from .launch import RunOptions, execute_run
+    from .run_end import show_done_already
     from .single_steps import NotYet, interrupted_steps
 
     command, steps = (str(ctx.command.name), *map(str, words)), dict[str, str]()
@@ -166,4 +168,7 @@ def start(
         command=command,
         not_yet=not_yet,
     )
-    ctx.exit(execute_run(options, loaded))
+    if asked and not steps:
+        show_done_already(options)
+    else:
+        ctx.exit(execute_run(options, loaded))

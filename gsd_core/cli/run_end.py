@@ -95,10 +95,18 @@ def show_end(end: RunEnd, run: RunOptions, limits: Mapping[str, Any]) -> None:
         click.echo("\n".join(answers.values()))
     cost = f", {dollars_text(end.dollars)}" if end.dollars else ""
     reason = one_line(with_notes(one_line(end.reason, MAX_REASON), end.notes), 2 * MAX_REASON)
-    about = f"{counted(end.commits, 'commit')}{cost}, run {end.run}"
+    about = f"{counted(end.commits, 'commit')}{cost}{end.run and f', run {end.run}'}"
     print_labeled(end.outcome, f"{with_global_options(reason, options)} ({about})", err=has_answer)
     if hint:
         print_labeled("hint", hint, err=has_answer)
+
+
+def show_done_already(run: RunOptions) -> None:
+    """Print that there is nothing left of what the *run* is asked for."""
+    state = load(run.global_options).state
+    reason = "it was done before, nothing is changed"
+    end = RunEnd(outcome="done", exit=ExitCode.OK, reason=reason, run=state.run)
+    show_end(end, attrs.evolve(run, output="text" if run.output == "text" else "json", verbosity=-1), {})
 
 
 def _hint(end: RunEnd, finished: Finished | None, asked: Mapping[str, str]) -> str:
