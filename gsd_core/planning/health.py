@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from difflib import unified_diff
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -51,7 +52,7 @@ from .roadmap import PATH as ROADMAP
 from .roadmap import check_names_phases, parse_roadmap
 from .state import render_state
 from .survey import ARCHIVE, Survey, read_planning, survey
-from .todos import PENDING
+from .todos import PENDING, markdown_files
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 HealthStatus: TypeAlias = Literal["healthy", "degraded", "broken"]
@@ -116,11 +117,13 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
             found += _mismatches(surveyed)
             found += _requirement_issues(root, surveyed)
     found += _file_issues(root)
-    try:
-        # What any command refuses to read is not healthy, whatever it is.
-        read_planning(root)
-    except PlanningError as error:
-        found += _refused(error, found)
+    # What any command refuses to read is not healthy, whatever it is.
+    todos = (partial(read_text, root, f"{PENDING}/{name}") for name in markdown_files(root, PENDING))
+    for read in (partial(read_planning, root), *todos):
+        try:
+            read()
+        except PlanningError as error:
+            found += _refused(error, found)
     order = list(SEVERITIES.values())
     return tuple(sorted(found, key=lambda one: (order.index(one.severity), one.code)))
 

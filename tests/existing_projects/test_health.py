@@ -82,6 +82,7 @@ BROKEN: dict[str, tuple[dict[str, str | bytes | None], str, str]] = {
         "errors",
         ".planning/REQUIREMENTS.md",
     ),
+    "E104": ({"todos/pending/a.md": b"\xff"}, "errors", ".planning/todos/pending/a.md"),
     "E105": (
         {"config.json": '{"git": {"branching_strategy": "phase", "phase_branch_template": "phase-{N}"}}'},
         "errors",
