@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from difflib import unified_diff
 from functools import partial
@@ -119,7 +119,8 @@ def check_health(root: Path) -> tuple[HealthIssue, ...]:
     found += _file_issues(root)
     # What any command refuses to read is not healthy, whatever it is.
     todos = (partial(read_text, root, f"{PENDING}/{name}") for name in markdown_files(root, PENDING))
-    for read in (partial(read_planning, root), *todos):
+    readers: Iterable[Callable[[], object]] = (partial(read_planning, root), *todos)
+    for read in readers:
         try:
             read()
         except PlanningError as error:
