@@ -262,13 +262,16 @@ class Database:
             self.file = _identity(path)
 
     def check_file(self) -> None:
-        """Raise ``JournalError`` if the file at the path is another one by now, or none.
+        """Raise ``JournalError`` if the file at the path is another one by now, or none, or was cut.
 
         A file that was removed can still be written, and everything written to it is lost.
         """
-        if self.writable and _identity(self.path) != self.file:
+        now = _identity(self.path)
+        # The last one is its size, which only grows.
+        if self.writable and (now[:2] != self.file[:2] or now < self.file):
             hint = "start again: the state is rebuilt from .planning/ and the commits"
             raise JournalError(f"the journal {self.path} was removed or replaced during the run", hint=hint)
+        self.file = now
 
     def rows(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Run *query*, one statement or several, and return all its rows."""
@@ -318,11 +321,11 @@ class Database:
         self._connection.close()
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def _identity(path: Path) -> tuple[int, int, int]:
     with suppress(FileNotFoundError, NotADirectoryError):
         status = path.stat()
-        return status.st_dev, status.st_ino
-    return 0, 0
+        return status.st_dev, status.st_ino, status.st_size
+    return 0, 0, 0
 
 
 def _connect_to_read(path: Path) -> Any:

@@ -285,7 +285,7 @@ class Journal:
         A copy of the project has the same runs in its journal, but that is another file; one that is moved
         stays the same file. ``stat(2)``: the device and the inode identify it.
         """
-        device, inode = self._database.file if self._database else (0, 0)
+        device, inode, _ = self._database.file if self._database else (0, 0, 0)
         return f"{run}@{device:x}:{inode:x}"
 
     def origin(self) -> str:

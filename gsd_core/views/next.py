@@ -126,7 +126,7 @@ def commands_after(
 ) -> list[str]:
     """Return the commands to continue with after a run that ended with *outcome*, for a *reason*.
 
-    *seen* are its files, *limits* is what it might use.
+    *seen* are its files, *limits* is what it might use, by the flag that limits it.
     """
     match outcome:
         case "done":

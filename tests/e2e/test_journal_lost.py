@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sqlite3
@@ -27,6 +28,10 @@ def replace(project: Project) -> None:
     kept.replace(project.journal_file)
 
 
+def cut(project: Project) -> None:
+    os.truncate(project.journal_file, 0)
+
+
 def damage(project: Project) -> None:
     with closing(sqlite3.connect(project.journal_file)) as journal, journal:
         journal.execute(
@@ -36,7 +41,12 @@ def damage(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "said"),
-    [(remove, "removed or replaced"), (replace, "removed or replaced"), (damage, "is damaged")],
+    [
+        (remove, "removed or replaced"),
+        (replace, "removed or replaced"),
+        (cut, "removed or replaced"),
+        (damage, "is damaged"),
+    ],
 )
 def test_a_run_ends_at_once_when_its_journal_cannot_be_used_any_more(
     project: Project, happens: Callable[[Project], None], said: str
@@ -51,6 +61,8 @@ def test_a_run_ends_at_once_when_its_journal_cannot_be_used_any_more(
 
     happens(project)
     ended = started.wait(limit=20)
+    if happens is cut:
+        project.journal_file.unlink()  # the fixture reads it in the end
 
     assert ended.exit not in (0, -signal.SIGKILL), ended.err
     assert said in ended.out + ended.err
