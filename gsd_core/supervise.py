@@ -37,6 +37,7 @@ GRACE = 1.0
 GIVE_UP = 5.0
 """Seconds after which processes that cannot be killed (of another user) are left alone."""
 POLL = 0.5
+ENDED = "gsd ended this command"
 KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}
 """The number of the system call ``keyctl(2)``, for which the C library has no function."""
 KEYCTL_JOIN_SESSION_KEYRING = 1
@@ -103,7 +104,7 @@ def _inner(processes: int, memory: int, keyring: bool, command: list[str], order
         status = _reap(child)
         if status is None and (excess := _excess(processes, memory)):
             with suppress(OSError):
-                os.write(errors, f"gsd ended this command: {excess}\n".encode())
+                os.write(errors, f"{ENDED}: {excess}\n".encode())
             _signal_group(child, signal.SIGKILL)
             deadline = 0.0
         if status is not None or time.monotonic() > deadline:

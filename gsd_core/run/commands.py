@@ -24,6 +24,7 @@ from gsd_core.model.sandbox import Place, SandboxedCommand
 from gsd_core.processes import end_marked
 from gsd_core.programs import find_program
 from gsd_core.sanitize import one_line, redact, sanitize
+from gsd_core.supervise import ENDED
 
 from .check_output import NO_TESTS, does_nothing, flaw_in, hidden_failure, scripts_in
 from .sandbox import Confinement, Sandbox
@@ -138,7 +139,8 @@ async def run_inside(
     """Run *command* to its end, within *limit*, and leave no process of it behind.
 
     One that is ended by a signal that others send is run again: a person or the system may have ended it, and
-    that says nothing about the project. If it happens each time, it is the command's own result. Raise
+    that says nothing about the project. If it happens each time, or gsd ended it because of a
+    limit, it is the command's own result. Raise
     ``PluginRefused`` if the sandbox starts nothing any more: its exit code is no result of the command.
     """
     ended = [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
@@ -147,7 +149,7 @@ async def run_inside(
     ran = Ran()
     for _ in range(TRIES):
         ran = await _run_once(inside, command, variables, limit)
-        if ran.exit not in names:
+        if ran.exit not in names or ENDED in ran.output:
             break
     else:
         problem = f"{names.get(ran.exit or 0)} ended it {TRIES} times"
