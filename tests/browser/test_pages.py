@@ -198,7 +198,7 @@ def overflow(page: Page) -> Sequence[str]:
 def test_on_a_phone_the_help_is_there_and_the_words_of_an_event_are_below_its_name(shown: Shown) -> None:
     viewport: ViewportSize = {"width": NARROW, "height": HEIGHT}
     with shown.dashboard.opened(f"/s/{shown.failed}/history", viewport=viewport) as page:
-        event = page.get_by_role("region", name="events").get_by_role("button", name="run closed").last
+        event = page.get_by_role("region", name="events").get_by_role("button", name="process ended").last
         name, words = (event.locator(f".event-{part}").bounding_box() for part in ("name", "text"))
         assert name
         assert words

@@ -278,6 +278,7 @@ describe("a step", () => {
     expect(stepWords("audit/v1.0")).toBe("Audit v1.0");
     expect(stepWords("init")).toBe("Start of the project");
     expect(eventWords("question.asked")).toBe("question asked");
+    expect(eventWords("cost.changed")).toBe("cost of a call");
   });
 });
 

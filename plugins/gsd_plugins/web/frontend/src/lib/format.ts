@@ -81,9 +81,16 @@ export function stepWords(id: string): string {
   return phase ? `Phase ${phase}: ${what}` : what.charAt(0).toUpperCase() + what.slice(1);
 }
 
+const EVENT_WORDS: Record<string, string> = {
+  "run.opened": "process started",
+  "run.closed": "process ended",
+  "step.returned": "step has a result",
+  "cost.changed": "cost of a call",
+};
+
 /** An event's name, such as question.asked, in words. */
 export function eventWords(name: string): string {
-  return name.replace(/[._]/g, " ");
+  return EVENT_WORDS[name] ?? name.replace(/[._]/g, " ");
 }
 
 export function shortSha(sha: string): string {
