@@ -305,7 +305,7 @@ class CheckpointAgent:
     async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
         if task.role == "executor":
             await host.permit(use("Write", task))
-            (task.tree / "greeting.txt").write_text("hello\n")
+            (task.tree / "greeting.txt").write_text("hello\nworld\n")
             await host.call("task_done", {"task": 1, "files": ["greeting.txt"], "note": "there"})
             self.replies.append(await host.call("task_done", {"task": 2, "files": [], "note": "asked"}))
             return AgentResult(value={"deviations": [], "decisions": [], "issues": []})

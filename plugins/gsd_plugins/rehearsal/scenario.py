@@ -250,7 +250,7 @@ class Scenario:
             plan = self._plan_for(name, phase)
             task, own = self.tasks(plan)[0], self.evidence_of(plan)
             # Not the same evidence for everything: that would be sent back.
-            last = 2 if name.startswith("D-") else 1
+            last = 2 if re.search(r"^D-|:D", name) else 1
             shown = (own,) if own in files else files[:1]
             cited: list[Json] = [{"file": path, "first": 1, "last": last} for path in shown]
             for command, reply in commands:
