@@ -160,8 +160,8 @@ function RunRow({ session }: { session: Session }): ReactElement {
   const budget = summary?.budget ?? null;
   const steps = summary?.steps ?? [];
   const working = steps.filter((step) => step.status === "running");
-  // What one at work waits for besides is less than what it does.
-  const reason = session.agents ? "" : whyItEnded(session);
+  // What one at work waits for besides is less than what it does, and its question says more than a reason.
+  const reason = session.agents || asked ? "" : whyItEnded(session);
   return (
     <li>
       <a className="run-row" href={runPath(session.id)} data-item="">
