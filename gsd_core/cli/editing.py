@@ -78,12 +78,13 @@ class Editor:
 def editing(root: Path, command: tuple[str, ...]) -> Generator[Editor]:
     """Hold the project's lock for *command*, and finish first what an earlier one has left undone.
 
-    Leave the block when the user has been told the result. Raises ``Locked``, ``ProjectError`` and
-    ``PlanningError``.
+    Leave the block when the user has been told the result. Raises ``Locked``, ``ProjectError``,
+    ``PlanningError``, and ``JournalError`` if the project has a journal of a newer gsd.
     """
     directory = core_folder(root)
     if directory is None:
         raise ProjectError(f"{str(root)!r} is in no git repository", hint="make one: git init")
+    check_version(journal_path(root))
     with ProjectLock(directory):
         asyncio.run(remove_remains(Git(root), directory))
         stored = _finish_first(root, directory, command)
@@ -134,7 +135,7 @@ def finish_interrupted(options: GlobalOptions) -> None:
     """Finish what an earlier command has left undone, unless a process is active in the project."""
     root = options.directory.resolve()
     if root.is_dir() and (directory := core_folder(root)) and (directory / "edit.json").exists():
-        with suppress(Locked), editing(root, ()):
+        with suppress(Locked, JournalError), editing(root, ()):
             pass
 
 

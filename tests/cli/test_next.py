@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -340,6 +341,22 @@ def test_after_a_finished_run_the_files_decide_and_its_options_are_kept(planned:
         "2/execute/02-02",
         f"gsd -C {planned.root} resume --phases 2",
     )
+
+
+def test_a_journal_of_a_newer_gsd_is_refused_by_commands_that_write(planned: Bench) -> None:
+    planned.close()
+    with sqlite3.connect(planned.journal) as database:
+        database.execute("UPDATE event SET v = 2 WHERE kind = 'run.opened'")
+    database.close()
+
+    def files() -> list[str]:
+        return sorted(path.name for path in (planned.root / ".planning").rglob("*"))
+
+    before = files()
+    for words in (("todo", "add", "x"), ("phase", "add", "x"), ("pause",), ("health", "--repair", "--yes")):
+        refused = call("-C", planned.root, *words)
+        assert (int(refused.exit_code), "upgrade gsd-core" in refused.stderr) == (2, True), words
+    assert files() == before
 
 
 def test_nothing_is_written(planned: Bench) -> None:
