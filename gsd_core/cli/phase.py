@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gsd_core.errors import Locked, UserError
+from gsd_core.errors import Locked, PlanningError, ProjectError, UserError
 from gsd_core.sanitize import one_line
 
 from .commands import with_global_options
@@ -16,6 +18,7 @@ from .help import Group, examples
 from .output import json_flag, print_json, print_line, warn
 
 if TYPE_CHECKING:
+    from gsd_core.machine.state import State
     from gsd_core.planning.edits import Edit
     from gsd_core.run.edits import StoredEdit
 
@@ -85,8 +88,10 @@ def remove(ctx: click.Context, phase: str, force: bool, keep_numbers: bool, as_j
     refuse_agents("change the phases")
 
     def plan() -> Edit:
-        edit = plan_removal(root, number, at=now(), force=force, keep_numbers=keep_numbers)
-        refuse_renumbering(edit, load(options).state)
+        state = load(options).state
+        with _milestone_named(state):
+            edit = plan_removal(root, number, at=now(), force=force, keep_numbers=keep_numbers)
+        refuse_renumbering(edit, state)
         return edit
 
     flags = (*(["--force"] if force else []), *(["--keep-numbers"] if keep_numbers else []))
@@ -122,6 +127,19 @@ def _number(text: str) -> str:
     return number
 
 
+@contextmanager
+def _milestone_named(state: State) -> Generator[None]:
+    """If the roadmap has no such phases, name the completion of a milestone that was interrupted, if any."""
+    try:
+        yield
+    except PlanningError as error:
+        if not any(step.startswith("close/") for step in state.asked):
+            raise
+        raise ProjectError(
+            "the completion of the milestone was interrupted", hint="finish it with: gsd milestone complete"
+        ) from error
+
+
 def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: bool) -> None:
     from gsd_core.planning.phase_edit import plan_addition
     from gsd_core.run.edits import worked_on
@@ -132,10 +150,16 @@ def _add(options: GlobalOptions, name: str, *, after: str, goal: str, as_json: b
     root = planned_root(options)
     refuse_agents_at(root, "change the phases")
     asked = {"name": name, "after": after, "goal": goal}
+
+    def plan() -> Edit:
+        state = load(options).state
+        with _milestone_named(state):
+            return plan_addition(root, **asked, used=worked_on(state))
+
     words = ("phase", *(["insert", after] if after else ["add"]), name, *(["--goal", goal] if goal else []))
     try:
         with editing(root, words) as editor:
-            done = editor.carry_out(lambda: plan_addition(root, **asked, used=worked_on(load(options).state)))
+            done = editor.carry_out(plan)
             if as_json:
                 print_json({**_json(done), "asked": False})
                 return

@@ -359,6 +359,17 @@ def test_a_journal_of_a_newer_gsd_is_refused_by_commands_that_write(planned: Ben
     assert files() == before
 
 
+def test_phases_are_not_changed_in_a_milestone_that_is_half_archived(planned: Bench) -> None:
+    planned.fact("step.asked", "close/v1.0", text="gsd milestone complete")
+    make_project(
+        planned.root, {"ROADMAP.md": "# Roadmap\n\n- \u2705 **v1.0 First** - Phases 1-5 (shipped)\n"}
+    )
+
+    for words in (("phase", "add", "x"), ("phase", "insert", "2", "x"), ("phase", "remove", "5")):
+        refused = call("-C", planned.root, *words)
+        assert f"finish it with: gsd -C {planned.root} milestone complete" in refused.stderr, words
+
+
 def test_nothing_is_written(planned: Bench) -> None:
     def files() -> dict[Path, bytes]:
         # SQLite has its own files beside the journal while it is read.
