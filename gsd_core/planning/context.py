@@ -33,6 +33,7 @@ _DECISION = re.compile(
     # Possessive, because a long line that is not closed would otherwise take quadratic time.
     r"^-\s+\*\*(D\d*+-[A-Za-z0-9][\w-]*+)(?:\s*\[([^\]\n]*+)\])?([^*\n]*+)\*\*:?\s*(.*)$"
 )
+_ABOUT = re.compile(r"About (S\d+(?:, S\d+)*)")
 _NOTE = re.compile(r"^\s+-\s+(.+?)\s*$")
 
 
@@ -51,6 +52,12 @@ class Decision:
     notes: tuple[str, ...] = ()
 
     @property
+    def statements(self) -> tuple[str, ...]:
+        """The ids of the idea's statements that its notes say it is about."""
+        about = (match[1] for note in self.notes if (match := _ABOUT.fullmatch(note)))
+        return tuple(name for names in about for name in names.split(", "))
+
+    @property
     def is_tracked(self) -> bool:
         """Whether a plan has to name it."""
         return self.tag.lower() not in NOT_TRACKED and "discretion" not in self.area.lower()
@@ -67,6 +74,11 @@ class Scope:
     excluded: tuple[str, ...] = ()
     deferred: tuple[str, ...] = ()
     discretion: tuple[str, ...] = ()
+
+
+def about_statements(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the note of a decision that is about these statements of the idea; nothing without any."""
+    return (f"About {', '.join(names)}",) if names else ()
 
 
 def numbered(decisions: Sequence[Decision]) -> tuple[Decision, ...]:

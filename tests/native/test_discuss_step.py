@@ -317,12 +317,15 @@ def test_a_recommendation_that_keeps_to_the_statements_of_its_question_is_accept
 
 def test_a_question_shows_the_statements_that_it_is_about() -> None:
     host = FakeHost(agent={"discuss": discussion(question(recommended=2, statements=["S4", "S99"]))})
-    run(STATED, host)
+    result = run(STATED, host)
 
     [inquiry] = host.inquiries
     assert inquiry.questions[0].text == (
         "In which order?\n\nIt is seen first.\n\nThe idea says (S4): Show at most twenty, newest first."
     )
+    assert "\n  - About S4\n" in result.files[0].text
+    decided = read_decisions(result.files[0].text)
+    assert [one.statements for one in decided if one.statements] == [("S4",)]
 
 
 @pytest.mark.parametrize(

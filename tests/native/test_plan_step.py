@@ -709,6 +709,23 @@ def test_no_requirement_and_no_statement_is_left_out_of_a_long_list() -> None:
         assert set(ids) <= set(re.findall(r"S\d+", part))
 
 
+def test_what_the_idea_left_open_is_shown_with_the_decision_about_it() -> None:
+    lines = ("<decisions>", "### End", "- **D-01 [informational]:** A period", "  - About S2", "</decisions>")
+    context = "\n".join(lines)
+    phase = evolve(PHASE, requirements=("END-01",), context=context)
+    planning = Planning(
+        phases=(phase,),
+        requirements=(Requirement(id="END-01", text="It ends", statements=("S1", "S2")),),
+        statements=tuple(Statement(id=name, text="How?", heading="Still open") for name in ("S1", "S2")),
+    )
+    truths = [a_truth("It ends", serves=["END-01", "01:C1"])]
+    host = FakeHost(agent={"plan": {"plans": [an_answer(truths=truths)]}})
+    run(evolve(a_step(phase), planning=planning), host)
+    prompt = host.task("plan").prompt
+
+    assert "  S1 (under 'Still open'): How?\n  S2 (decided: phase 1, D-01): How?\n" in prompt
+
+
 FEATURE = {"behavior": "add('x') appends x", "files": ["notes.py", "tests/test_notes.py"]}
 
 

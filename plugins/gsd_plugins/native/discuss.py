@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import attrs
+
 from gsd_core import (
     AgentResult,
     Answer,
@@ -24,7 +26,14 @@ from gsd_core import (
     padded,
 )
 from gsd_core.planning.config import get
-from gsd_core.planning.context import INFORMATIONAL, Decision, Scope, add_decisions, render_context
+from gsd_core.planning.context import (
+    INFORMATIONAL,
+    Decision,
+    Scope,
+    about_statements,
+    add_decisions,
+    render_context,
+)
 from gsd_core.planning.exact import contradictions, exact_facts
 
 from .answers import DiscussionAnswer, GrayAreaAnswer, acceptance, parse_answer
@@ -172,6 +181,7 @@ async def _decide(
     step: StepRequest, host: StepHost, areas: Sequence[GrayAreaAnswer]
 ) -> tuple[tuple[Decision, ...], tuple[tuple[GrayAreaAnswer, Answer], ...]]:
     """Return a decision on each question, and the answers to those that were asked, in one batch."""
+    areas = [attrs.evolve(one, statements=tuple(s.id for s in _touched(one, step))) for one in areas]
     if step.skip_discuss or not areas:
         return tuple(_assumed(one, "Assumed: nobody was asked") for one in areas), ()
     if get(step.planning.config, "workflow.discuss_mode", "discuss") == "assumptions":
@@ -190,10 +200,7 @@ async def _decide(
     reason = f"phase {phase_of(step).number} is planned by the answers"
     answers = await host.ask(Inquiry(step=step.id, questions=tuple(questions), reason=reason))
     given = tuple(zip(areas, answers, strict=True))
-    decided = tuple(
-        Decision(area=one.area, text=_explained(one, answer), notes=(one.question, _origin(answer)))
-        for one, answer in given
-    )
+    decided = tuple(_decision(one, _explained(one, answer), _origin(answer)) for one, answer in given)
     return decided, given
 
 
@@ -213,7 +220,12 @@ def _recommended(area: GrayAreaAnswer) -> Option:
 
 
 def _assumed(area: GrayAreaAnswer, note: str) -> Decision:
-    return Decision(area=area.area, text=_recommended(area).in_full, notes=(area.question, note))
+    return _decision(area, _recommended(area).in_full, note)
+
+
+def _decision(area: GrayAreaAnswer, text: str, note: str) -> Decision:
+    notes = (area.question, note, *about_statements(area.statements))
+    return Decision(area=area.area, text=text, notes=notes)
 
 
 def _origin(answer: Answer) -> str:

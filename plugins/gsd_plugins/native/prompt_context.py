@@ -98,21 +98,28 @@ def requirements_text(step: StepRequest, phase: PhaseView) -> str:
 def _requirements(step: StepRequest, names: Iterable[str], limit: int, most: int) -> str:
     known = {requirement.id: requirement for requirement in step.planning.requirements}
     statements = {statement.id: statement for statement in step.planning.statements}
+    decided = {
+        statement: f"decided: phase {phase.number}, {one.id}"
+        for phase in step.planning.phases
+        for one in read_decisions(phase.context)
+        for statement in one.statements
+    }
     lines: list[str] = []
     for name in names:
         requirement = known.get(name)
         lines.append(f"- {name}: {requirement.text if requirement else '(not in REQUIREMENTS.md)'}")
         used = [one for one in requirement.statements if one in statements] if requirement else []
-        lines += [f"  {_statement(statements[one], limit)}" for one in used[:most]]
+        lines += [f"  {_statement(statements[one], limit, decided.get(one, ''))}" for one in used[:most]]
         lines += [f"  and, in .planning/IDEA.md: {', '.join(used[most:])}"] if used[most:] else []
     return "\n".join(lines)
 
 
-def _statement(statement: Statement, limit: int) -> str:
-    """Return a statement's words, with the heading that it is under."""
+def _statement(statement: Statement, limit: int, decided: str = "") -> str:
+    """Return a statement's words, with the heading that it is under, or what *decided* about it."""
     text = capped(statement.text, limit).replace("\n", "\n  ")
-    under = f" (under {statement.heading[:100]!r})" if statement.heading else ""
-    return f"{statement.id}{under}: {text}"
+    under = f"under {statement.heading[:100]!r}" if statement.heading else ""
+    about = decided or under
+    return f"{statement.id}{about and f' ({about})'}: {text}"
 
 
 def constraints(project: str) -> tuple[tuple[str, str], ...]:
