@@ -41,8 +41,8 @@ class Mutant:
 
     @property
     def says(self) -> str:
-        """The fault as a clause: ```total` does not work`` or ```30` is `31```."""
-        change = "does not work" if self.kind == "function" else f"is `{self.text}`"
+        """The fault as a clause: ```total` does not work`` or ```30` is replaced by `31```."""
+        change = "does not work" if self.kind == "function" else f"is replaced by `{self.text}`"
         return f"`{self.name}` {change}"
 
 

@@ -12,7 +12,7 @@ from .markdown import document, inline, paragraphs, prose, title
 from .model import Requirement
 
 _NAME = re.compile(r"^#[ \t]+(\S.*)$", re.MULTILINE)
-_CORE_VALUE = re.compile(r"^##[ \t]+Core Value[ \t]*\n+([^\n]*(?:\n(?!#|\n)[^\n]*)*)", re.MULTILINE)
+_PARAGRAPH = r"^##[ \t]+{}[ \t]*\n+([^\n]*(?:\n(?!#|\n)[^\n]*)*)"
 
 
 def project_name(text: str) -> str:
@@ -23,7 +23,16 @@ def project_name(text: str) -> str:
 
 def core_value(text: str) -> str:
     """Return the first paragraph under ``## Core Value``, as one line."""
-    match = _CORE_VALUE.search(text.replace("\r\n", "\n"))
+    return _first_paragraph(text, "Core Value")
+
+
+def project_summary(text: str) -> str:
+    """Return the first paragraph under ``## What This Is``, as one line."""
+    return _first_paragraph(text, "What This Is")
+
+
+def _first_paragraph(text: str, heading: str) -> str:
+    match = re.search(_PARAGRAPH.format(heading), text.replace("\r\n", "\n"), re.MULTILINE)
     return prose(" ".join(match[1].split())) if match and not match[1].startswith("#") else ""
 
 

@@ -16,6 +16,7 @@ from gsd_core import (
     AddDecisions,
     Answer,
     Artifact,
+    BadArtifact,
     CheckResult,
     DeferredTask,
     Gap,
@@ -37,6 +38,7 @@ from gsd_core import (
     Truth,
 )
 from gsd_core.planning.config_keys import validate_config
+from gsd_core.planning.model import Verdict
 from gsd_core.planning.plan import parse_plan, render_plan
 from gsd_core.testing.fakes import Agent, FakeHost, Parked, Turn
 from gsd_plugins import native
@@ -348,7 +350,10 @@ After completion, create the SUMMARY
     prompt = host.task("execute").prompt
 
     assert "- store.py: the store; exports load, save; has at least 20 lines\n" in prompt
-    assert "- cli.py refers to store.py, by a match of 'import store': import\n" in prompt
+    assert (
+        "- cli.py refers to store.py, with a match of the regular expression `import store`: import\n"
+        in prompt
+    )
     assert "- Guests are still there\n" in prompt
     assert prompt.count("Do it well") == 1
     assert "After completion" not in prompt
@@ -425,6 +430,24 @@ def test_the_third_rejection_of_a_checkpoint_fails_the_plan() -> None:
         run(a_step(a_plan(STORE, LOOK)), host)
 
     assert "Stop here" in replies[2]
+
+
+def test_the_executor_of_a_gap_plan_is_told_the_gap_and_not_that_the_file_is_done() -> None:
+    issue = BadArtifact(path="README.md", issue="it has no usage")
+    gap = Gap(truth="README.md has usage", reason="it has no usage", about="README.md", artifacts=(issue,))
+    other = Gap(truth="Notes are sorted", reason="they are not", about="NOTE-09")
+    readme = MustHaves(artifacts=(Artifact(path="README.md", provides="usage"),))
+    earlier = Plan(id="01-00", phase="1", name="Docs", summary="S.md", must_haves=readme)
+    plan = evolve(a_plan(), gap_closure=True, objective="README.md has usage")
+    verdict = Verdict(status="gaps_found", gaps=(gap, other))
+    phase = evolve(a_step(plan, others=(earlier,)).phase, verdict=verdict)
+    host = FakeHost(agent=does(1, 2))
+    run(evolve(a_step(plan, planning=Planning(phases=(phase,))), phase=phase), host)
+    prompt = host.task("execute").prompt
+
+    assert "- gap README.md\n  truth: README.md has usage\n  reason: it has no usage\n" in prompt
+    assert "Notes are sorted" not in prompt
+    assert "  README.md: usage (gap: it has no usage)" in prompt
 
 
 def test_a_decision_offers_its_options_with_the_first_recommended() -> None:

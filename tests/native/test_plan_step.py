@@ -726,6 +726,27 @@ def test_what_the_idea_left_open_is_shown_with_the_decision_about_it() -> None:
     assert "  S1 (under 'Still open'): How?\n  S2 (decided: phase 1, D-01): How?\n" in prompt
 
 
+def test_the_planner_knows_the_product_and_what_the_other_phases_are_for() -> None:
+    later = PhaseView(number="2", name="Sharing", goal="Notes can be shared", project=PHASE.project)
+    context = (
+        "# Context\n\n**Status:** Ready for planning\n\n<decisions>\n- **D-01 [informational]:** A file\n"
+        "</decisions>\n\n<specifics>\n## Specific Ideas\n\nNone beyond the decisions above.\n\n</specifics>\n"
+    )
+    documents = {"PROJECT.md": "# P\n\n## What This Is\n\nNotes for\na team.\n\n## Core Value\n\nKept.\n"}
+    phase = evolve(PHASE, context=context)
+    planning = Planning(phases=(phase, later), documents=documents)
+    host = FakeHost(agent={"plan": {"plans": [an_answer()]}})
+    run(evolve(a_step(phase), planning=planning), host)
+    prompt = host.task("plan").prompt
+
+    assert "The project: Notes for a team.\n" in prompt
+    assert "# Other phases, whose work is not part of this one" in prompt
+    assert "- 2: Sharing: Notes can be shared\n" in prompt
+    assert "D-01 [informational]" in prompt
+    assert "Ready for planning" not in prompt
+    assert "None beyond" not in prompt
+
+
 FEATURE = {"behavior": "add('x') appends x", "files": ["notes.py", "tests/test_notes.py"]}
 
 

@@ -178,6 +178,6 @@ def test_decisions_of_earlier_phases_are_capped_from_the_oldest_on() -> None:
 
 
 def test_what_counts_more_is_said_once_in_the_rules() -> None:
-    said = "A decision counts over the idea's words, and the idea's words over the plan."
+    said = "A decision with an id counts over the idea's words, and these over the plan."
 
     assert all(task_of(kind).system.count(said) == 1 for kind in ("plan", "execute", "verify"))

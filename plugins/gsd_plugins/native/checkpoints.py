@@ -79,7 +79,7 @@ def decision_of(question: Question, answer: Answer) -> str:
     """Return the answer to a question that came up while a plan was executed, as a decision of the plan."""
     is_ruling = question.header == ARCHITECTURE
     said = answer.words if is_ruling and not answer.text else question.explain(answer)
-    said = f"{said} (nobody was asked)" if answer.is_assumption else said
+    said = f"{said} (the default: nobody answered)" if answer.is_assumption else said
     text = " ".join(question.text.removeprefix(CHANGE).split())
     # Claude Code's own mark of an option.
     said = said.replace(" (Recommended)", "")

@@ -50,6 +50,7 @@ from .prompt_context import (
     follow_up,
     join,
     notes_section,
+    other_phases_section,
     phase_sections,
     prompt_text,
     section,
@@ -119,12 +120,11 @@ async def execute(step: StepRequest, host: StepHost) -> StepResult:
 
 
 def _prompt(step: StepRequest, phase: PhaseView) -> str:
-    others = (f"{one.number}: {one.name}" for one in step.planning.phases if one.number != phase.number)
     return join(
         phase_sections(step, phase),
         existing_plans_section(step, phase),
         notes_section(step, phase),
-        section("Other phases, which are not to be discussed", fence("phases", bullets(others))),
+        other_phases_section(step, phase),
         files_section(step, phase),
         rules_section(step, "discusser"),
         section("The owner wants to discuss", fence("wish", step.text)),
@@ -224,7 +224,7 @@ def _assumed(area: GrayAreaAnswer, note: str) -> Decision:
 
 
 def _decision(area: GrayAreaAnswer, text: str, note: str) -> Decision:
-    notes = (area.question, note, *about_statements(area.statements))
+    notes = (area.question, *about_statements(area.statements), note)
     return Decision(area=area.area, text=text, notes=notes)
 
 

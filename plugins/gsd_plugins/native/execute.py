@@ -41,11 +41,14 @@ from .answers import (
 )
 from .models import task_for
 from .paths import date_of, executed_plans, phase_of, position
+from .plan_checks import addresses
 from .prompt_context import (
     bullets,
     capped,
     dependencies_section,
+    describe_gap,
     fence,
+    gap_details,
     handoff_section,
     join,
     notes_section,
@@ -57,6 +60,7 @@ from .prompt_context import (
 from .skills import code_sections, skills_section
 from .task_log import FinishedTask, TaskLog
 
+PROMISES = "The plan also promises this, and code looks for it"
 MAX_PLAN = 60_000
 """Characters of the plan that the executor sees; a plan of GSD's own has a few thousand."""
 MAX_FAILURE = 2000
@@ -156,13 +160,19 @@ def _prompt(step: StepRequest, phase: PhaseView, plan: Plan, tasks: Sequence[Tas
     text = plan_body(plan) if plan.text else render_plan(plan)
     # They are for GSD's own commands: how to execute a plan, and how to write its summary.
     text = without(without(text, "execution_context"), "output")
-    listed = "\n".join(map(_describe_task, tasks))
+    listed = "\n".join(_describe_task(task, text) for task in tasks)
+    found = phase.verdict.gaps if phase.verdict and plan.gap_closure else ()
+    gaps = (describe_gap(gap.key, gap_details(gap)) for gap in found if addresses(plan, gap))
     committed = ", ".join(map(str, sorted(step.tasks_done)))
     deferred = ", ".join(str(one.task) for one in step.deferred)
     return join(
         section(f"Your task: execute plan {plan.id}", capped(text.strip(), MAX_PLAN)),
-        section("Their numbers for task_done, and the checks that count", listed),
-        section("The plan also promises, and detectors look for it", _promises(plan, text)),
+        section("The tasks' numbers for task_done", listed),
+        section(
+            "The plan also promises this, and code looks for it; if it is wrong, say so in `issues`",
+            _promises(plan, text),
+        ),
+        section("Gaps that the plan closes", fence("gaps", "\n".join(gaps))),
         f"Tasks already committed, do not repeat them: {committed}." if committed else "",
         f"Deferred: {deferred}. Leave these tasks alone." if deferred else "",
         _last_attempt(step),
@@ -184,19 +194,20 @@ def _promises(plan: Plan, shown: str) -> str:
         parts = (
             one.provides,
             f"exports {', '.join(one.exports)}" if one.exports else "",
-            f"contains {one.contains!r}" if one.contains else "",
+            f"contains `{one.contains}`" if one.contains else "",
             f"has at least {one.min_lines} lines" if one.min_lines else "",
         )
         lines.append(f"{one.path}: {'; '.join(filter(None, parts))}".removesuffix(": "))
     for link in found.key_links:
-        pattern = f", by a match of {link.pattern!r}" if link.pattern else ""
+        pattern = f", with a match of the regular expression `{link.pattern}`" if link.pattern else ""
         lines.append(f"{link.source} refers to {link.target}{pattern}: {link.via}".removesuffix(": "))
     return fence("promises", bullets(lines))
 
 
-def _describe_task(task: Task) -> str:
+def _describe_task(task: Task, shown: str) -> str:
+    """Return a task's number, and what the text *shown* does not say: a check that replaces the plan's."""
     lines = [f"{task.number}. {' '.join(task.name.split())} ({task.type})"]
-    if task.check:
+    if task.check and (task.cycle or task.check not in shown):
         must_fail = " (has to fail, because the feature is not there yet)" if task.cycle == "red" else ""
         lines.append(f"   check: {task.check}{must_fail}")
     if any(path.startswith(".planning/") for path in task.files):

@@ -51,9 +51,11 @@ from .prompt_context import (
     fence,
     files_section,
     follow_up,
+    gap_details,
     handoff_section,
     join,
     notes_section,
+    other_phases_section,
     phase_sections,
     prompt_text,
     section,
@@ -137,6 +139,7 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
     diagnosed = read_diagnoses(phase) if gaps else dict[str, Diagnosis]()
     return join(
         phase_sections(step, phase),
+        other_phases_section(step, phase),
         existing_plans_section(step, phase),
         notes_section(step, phase),
         code_sections(step, phase, "planner"),
@@ -150,17 +153,8 @@ def _prompt(step: StepRequest, phase: PhaseView) -> str:
 
 def _describe_gap(gap: Gap, diagnosed: Mapping[str, Diagnosis]) -> str:
     known = diagnosed.get(key_of(gap), Diagnosis())
-    details = {
-        "truth": gap.truth,
-        "reason": gap.reason,
-        "evidence": gap.evidence,
-        "files": "; ".join(f"{artifact.path}: {artifact.issue}" for artifact in gap.artifacts),
-        "missing": "; ".join(gap.missing),
-        "root cause": known.root_cause,
-        "places": known.files,
-        "suggested fix": known.fix,
-    }
-    return describe_gap(gap.key, details)
+    about = {"root cause": known.root_cause, "places": known.files, "suggested fix": known.fix}
+    return describe_gap(gap.key, {**gap_details(gap), **about})
 
 
 def feature_problems(answers: Sequence[PlanAnswer]) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from itertools import takewhile
 
 import attrs
 
-from gsd_core import AgentResult, AgentTask, Conversation, PhaseView, Plan, Statement, StepRequest
+from gsd_core import AgentResult, AgentTask, Conversation, Gap, PhaseView, Plan, Statement, StepRequest
 from gsd_core.planning.check import criteria_texts
 from gsd_core.planning.codebase import SECTIONS, sections_of
 from gsd_core.planning.config import get
 from gsd_core.planning.context import read_decisions
 from gsd_core.planning.idea import CONSTRAINT, MAX_STATEMENTS, OUT_OF_SCOPE
 from gsd_core.planning.must_haves import ASKED, asked_of
+from gsd_core.planning.project import project_summary
 
 from .paths import executed_plans
 
@@ -40,6 +41,15 @@ HANDOFF_LIMIT = 8_000
 MAX_FOLDERS = 12
 """How many folders are named whose files are not listed."""
 
+SUMMARY_LIMIT = 1000
+"""Characters of the project's summary."""
+
+# What every CONTEXT.md has, and says nothing.
+_BOILERPLATE = re.compile(
+    r"^\*\*(?:Gathered|Status):\*\*.*\n+|^<(specifics|deferred)>\n+## .*\n+None\b.*\n+</\1>\n*|"
+    r"^---\n+(?:\*(?:Phase|Context gathered): .*\*\n*)+",
+    re.MULTILINE,
+)
 _CONSTRAINTS = re.compile(r"^## Constraints\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _BULLET = re.compile(r"^[-*] +(?:\*\*(.+?):?\*\*:? *)?(.+)$", re.MULTILINE)
 
@@ -59,9 +69,12 @@ def phase_sections(step: StepRequest, phase: PhaseView) -> str:
     """Return the phase, what limits it, and what was decided and found out about it."""
     return join(
         phase_section(step, phase),
-        constraints_section(step, phase),
+        constraints_section(step, phase.context),
         earlier_decisions_section(step, phase),
-        section("Decisions to follow", fence("context", capped(phase.context, DECISIONS_LIMIT))),
+        section(
+            "Decisions to follow",
+            fence("context", capped(_BOILERPLATE.sub("", phase.context).strip(), DECISIONS_LIMIT)),
+        ),
         section("Research", fence("research", capped(phase.research, RESEARCH_LIMIT))),
     )
 
@@ -72,11 +85,13 @@ def phase_section(step: StepRequest, phase: PhaseView) -> str:
     stated = f"Requirements, each with the words of the idea that it comes from:\n{listed}" if listed else ""
     criteria = bullets(f"{name}: {' '.join(text.split())}" for name, text in criteria_texts(phase).items())
     core_value = step.planning.core_value
+    summary = project_summary(step.planning.documents.get("PROJECT.md", ""))
     body = join(
         f"Name: {phase.name}",
         f"Goal: {phase.goal}",
         f"Success criteria:\n{criteria}",
         stated,
+        f"The project: {summary[:SUMMARY_LIMIT]}" if summary else "",
         f"Core value of the project: {core_value}" if core_value else "",
     )
     return section(f"Phase {phase.number}", fence("phase", body))
@@ -98,27 +113,27 @@ def requirements_text(step: StepRequest, phase: PhaseView) -> str:
 def _requirements(step: StepRequest, names: Iterable[str], limit: int, most: int) -> str:
     known = {requirement.id: requirement for requirement in step.planning.requirements}
     statements = {statement.id: statement for statement in step.planning.statements}
-    decided = {
-        statement: f"decided: phase {phase.number}, {one.id}"
-        for phase in step.planning.phases
-        for one in read_decisions(phase.context)
-        for statement in one.statements
-    }
     lines: list[str] = []
     for name in names:
         requirement = known.get(name)
         lines.append(f"- {name}: {requirement.text if requirement else '(not in REQUIREMENTS.md)'}")
         used = [one for one in requirement.statements if one in statements] if requirement else []
-        lines += [f"  {_statement(statements[one], limit, decided.get(one, ''))}" for one in used[:most]]
+        lines += [f"  {describe_statement(step, statements[one], limit)}" for one in used[:most]]
         lines += [f"  and, in .planning/IDEA.md: {', '.join(used[most:])}"] if used[most:] else []
     return "\n".join(lines)
 
 
-def _statement(statement: Statement, limit: int, decided: str = "") -> str:
-    """Return a statement's words, with the heading that it is under, or what *decided* about it."""
+def describe_statement(step: StepRequest, statement: Statement, limit: int) -> str:
+    """Return a statement's words, with the decision about it, if any, or the heading that it is under."""
+    decided = (
+        f"decided: phase {phase.number}, {one.id}"
+        for phase in step.planning.phases
+        for one in read_decisions(phase.context)
+        if statement.id in one.statements
+    )
     text = capped(statement.text, limit).replace("\n", "\n  ")
     under = f"under {statement.heading[:100]!r}" if statement.heading else ""
-    about = decided or under
+    about = next(decided, under)
     return f"{statement.id}{about and f' ({about})'}: {text}"
 
 
@@ -129,16 +144,16 @@ def constraints(project: str) -> tuple[tuple[str, str], ...]:
     return tuple((kind or "Constraint", text) for kind, text in listed)
 
 
-def constraints_section(step: StepRequest, phase: PhaseView) -> str:
+def constraints_section(step: StepRequest, context: str = "") -> str:
     """Return what limits the whole project: the constraints, and what is out of scope.
 
-    A constraint that the phase's decisions repeat is shown only there.
+    A constraint that the decisions in *context* repeat is shown only there.
     """
     project = constraints(step.planning.documents.get("PROJECT.md", ""))
-    decided = " ".join(phase.context.split())
+    decided = " ".join(context.split())
     stated = [f"{kind}: {text}" for kind, text in project if " ".join(text.split()) not in decided]
     said = [
-        f"{label}: {_statement(statement, STATEMENT_LIMIT)}"
+        f"{label}: {describe_statement(step, statement, STATEMENT_LIMIT)}"
         for name, label in ((CONSTRAINT, "The idea says"), (OUT_OF_SCOPE, "Out of scope"))
         for statement in step.planning.statements
         if name in statement.used_by
@@ -159,12 +174,24 @@ def earlier_decisions_section(step: StepRequest, phase: PhaseView) -> str:
     return section("Decisions of earlier phases, which hold here too", fence("decisions", body))
 
 
+def others_section(title: str, phases: Iterable[PhaseView]) -> str:
+    """Return other phases with their goals, under *title*."""
+    return section(title, fence("phases", bullets(f"{one.number}: {one.name}: {one.goal}" for one in phases)))
+
+
+def other_phases_section(step: StepRequest, phase: PhaseView) -> str:
+    """Return the phases of the milestone whose work is not that of *phase*."""
+    others = (one for one in step.planning.phases if one.number != phase.number)
+    return others_section("Other phases, whose work is not part of this one", others)
+
+
 def existing_plans_section(step: StepRequest, phase: PhaseView) -> str:
     """Return the plans that were executed so far, with their files, and the phase's open plans."""
     executed = [plan for each in step.planning.phases for plan in executed_plans(each)]
     planned = capped(_outlines(plan for plan in phase.plans if not plan.summary), PLANS_LIMIT)
+    built = capped(_outlines(executed, phase), PLANS_LIMIT)
     return join(
-        section("Executed so far", fence("built", capped(_outlines(executed), PLANS_LIMIT))),
+        section("Executed so far", fence("built", built)),
         section("Planned in this phase, not yet executed", fence("planned", planned)),
     )
 
@@ -181,8 +208,10 @@ def notes_section(step: StepRequest, phase: PhaseView) -> str:
     lines: list[str] = []
     for plan in (plan for each in phases for plan in reversed(executed_plans(each))):
         # What was asked in another phase is among its decisions.
-        left = (one for one in plan.decisions if plan in phase.plans or not one.startswith(ASKED))
-        lines += [f"- {plan.id} decided: {' '.join(text.split())}" for text in left]
+        asked = asked_of(plan) if plan in phase.plans else ()
+        lines += [f"- {name}: {' '.join(text.split())}" for name, text in asked]
+        own = (one for one in plan.decisions if not one.startswith(ASKED))
+        lines += [f"- {plan.id} decided: {' '.join(text.split())}" for text in own]
         lines += [f"- {plan.id} left open: {' '.join(text.split())}" for text in plan.issues]
     body = capped("\n".join(lines), NOTES_LIMIT)
     return section("Decisions and open issues of executed plans", fence("notes", body))
@@ -220,14 +249,16 @@ def programs_section(step: StepRequest) -> str:
 
 
 def dependencies_section(step: StepRequest, phase: PhaseView, plan: Plan) -> str:
-    """Return what *plan* builds on, and what the phase's other open plans build, each with its files."""
+    """Return what was executed, first what *plan* builds on, and the phase's other open plans, with files."""
     earlier_phases = [step.planning.phase(number) for number in phase.depends_on]
-    earlier = [other for each in earlier_phases if each for other in executed_plans(each)]
-    same_phase = [other for other in executed_plans(phase) if other.id in plan.depends_on]
+    first = [other for other in executed_plans(phase) if other.id in plan.depends_on]
+    first += [other for each in earlier_phases if each for other in executed_plans(each)]
+    rest = (other for each in step.planning.phases for other in executed_plans(each) if other not in first)
     others = [other for other in phase.plans if other not in executed_plans(phase) and other.id != plan.id]
-    built, planned = (capped(_outlines(plans), PLANS_LIMIT) for plans in ([*earlier, *same_phase], others))
+    built = capped(_outlines([*first, *rest], phase), PLANS_LIMIT)
+    planned = capped(_outlines(others), PLANS_LIMIT)
     return join(
-        section("What this plan builds on", fence("built", built)),
+        section("Executed so far, first what this plan builds on", fence("built", built)),
         section("Open plans of the phase, whose work is theirs", fence("others", planned)),
     )
 
@@ -281,7 +312,10 @@ def codebase_section(step: StepRequest, *, brief: bool = False) -> str:
     return section("The existing code", f"{rules}\n{fence('codebase', join(*parts))}")
 
 
-def _outlines(plans: Iterable[Plan]) -> str:
+def _outlines(plans: Iterable[Plan], phase: PhaseView | None = None) -> str:
+    """Return what *plans* build; with the gaps that the last verification of *phase* found in the files."""
+    gaps = phase.verdict.gaps if phase and phase.verdict else ()
+    missing = {artifact.path: artifact.issue for gap in gaps for artifact in gap.artifacts}
     lines: list[str] = []
     for plan in plans:
         summary = f" (see {plan.summary})" if plan.summary else ""
@@ -289,7 +323,8 @@ def _outlines(plans: Iterable[Plan]) -> str:
         lines.append(f"- {plan.id} {title}{summary}")
         for artifact in plan.must_haves.artifacts:
             exports = f" ({', '.join(artifact.exports)})" if artifact.exports else ""
-            lines.append(f"  {artifact.path}: {artifact.provides}{exports}")
+            gap = f" (gap: {missing[artifact.path]})" if artifact.path in missing else ""
+            lines.append(f"  {artifact.path}: {artifact.provides}{exports}{gap}")
     return "\n".join(lines)
 
 
@@ -324,6 +359,14 @@ def section(title: str, body: str) -> str:
 def bullets(items: Iterable[str]) -> str:
     """Return a list with one line per item."""
     return "\n".join(f"- {item}" for item in items)
+
+
+def gap_details(gap: Gap) -> dict[str, str]:
+    """Return what is known about a gap, by the names of its parts; what says nothing new is left out."""
+    files = [f"{one.path}: {one.issue}" for one in gap.artifacts if one.issue != gap.reason]
+    missing = "; ".join(gap.missing)
+    details = {"truth": gap.truth, "reason": gap.reason, "evidence": gap.evidence}
+    return {**details, "files": "; ".join(files), "missing": missing}
 
 
 def describe_gap(key: str, details: Mapping[str, str]) -> str:

@@ -7,7 +7,6 @@ verdict counts only with citations that :mod:`.citations` has checked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any, assert_never, cast
@@ -54,9 +53,12 @@ from .paths import executed_plans, phase_file, phase_of
 from .prompt_context import (
     bullets,
     codebase_section,
+    constraints_section,
+    describe_statement,
     earlier_decisions_section,
     fence,
     join,
+    others_section,
     section,
     system_prompt,
 )
@@ -197,12 +199,11 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         questions = "\n".join(_question_about(step, one) for one in required if one.kind == kind)
         asked.append(section(f"{name} to verify", fence(name.lower(), questions)))
     later = [*dropwhile(lambda one: one.number != phase.number, step.planning.phases)][1:]
-    to_come = bullets(f"{one.number}: {one.name}: {one.goal}" for one in later)
     outputs = fence("commands", "\n".join(map(_check_output, phase.checks)))
     return join(
         section("The phase", fence("phase", f"{phase.name}\n{phase.goal}")),
-        section("Later phases, whose work is not missing here", fence("later", to_come)),
-        section("Constraints of the project", fence("constraints", _constraints(step))),
+        others_section("Later phases: what they add does not count as missing", later),
+        constraints_section(step),
         earlier_decisions_section(step, phase),
         *asked,
         codebase_section(step, brief=True),
@@ -211,7 +212,7 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         section("Files of the commits that no plan lists", fence("unlisted", bullets(unlisted))),
         section("Current output of the checks, in a clean checkout", outputs),
         section(
-            "Faults that no test notices: findings only if what an id says could break",
+            "Changes to the code that no test notices: a finding only if one would break what an id says",
             fence("faults", bullets(map(str, phase.unnoticed))),
         ),
         section(
@@ -227,27 +228,13 @@ def _question_about(step: StepRequest, must_have: MustHave) -> str:
     lines = [f"- {must_have.id}: {' '.join(must_have.text.split())}{serves}"]
     if must_have.kind == "requirement":
         lines += [
-            f"  The idea says ({statement.id}): {' '.join(statement.text.split())[:STATEMENT_LIMIT]}"
+            f"  The idea says: {describe_statement(step, statement, STATEMENT_LIMIT)}"
             for statement in step.planning.statements
             if must_have.id in statement.used_by
         ]
     if must_have.kind == "decision":
         lines += [f"  {' '.join(note.split())}" for note in must_have.details]
     return "\n".join(lines)
-
-
-def _constraints(step: StepRequest) -> str:
-    """Return the constraints of PROJECT.md, and the idea's statements that became one."""
-    document = step.planning.documents.get("PROJECT.md", "")
-    listed = re.search(r"^##[ \t]+Constraints[ \t]*\n(.*?)(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)
-    stated = [
-        f"- {statement.id}: {' '.join(statement.text.split())[:STATEMENT_LIMIT]}"
-        for statement in step.planning.statements
-        if "constraint" in statement.used_by
-    ]
-    return join(
-        listed[1].strip()[:CONSTRAINTS_LIMIT] if listed else "", "\n".join(stated)[:CONSTRAINTS_LIMIT]
-    )
 
 
 def _check_output(check: TaskCheck) -> str:

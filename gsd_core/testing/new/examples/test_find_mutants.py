@@ -17,7 +17,7 @@ def test_each_comparison_gets_another_limit(tmp_path: Path) -> None:
     [mutant] = check_find_mutants(plugin, source)
 
     assert mutant.apply(text).endswith("where age > 18\n")
-    assert (mutant.first, mutant.says) == (2, "`>=` is `>`")
+    assert (mutant.first, mutant.says) == (2, "`>=` is replaced by `>`")
 
 
 def test_other_files_have_none(tmp_path: Path) -> None:
