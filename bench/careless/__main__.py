@@ -2,8 +2,8 @@
 
 Run ``python -m bench.careless [-v] [--check] [--jobs 2] [--only CASE] [GROUP ...]`` in the root of the
 repository. A group is a file in ``bench/careless/data``, or the beginning of its name: ``first``, ``second``,
-``third`` and ``fourth``. It plays each case with gsd's own engine, with the real checks and detectors and a
-scripted agent.
+``third``, ``fourth`` and ``fifth``. It plays each case with gsd's own engine, with the real checks and
+detectors and a scripted agent.
 
 A careless case is caught if somebody was sent back with a complaint that names the mistake, or if the run
 itself names it: as a gap, an observation, a deviation or a note.
