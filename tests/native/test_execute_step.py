@@ -440,7 +440,9 @@ def test_the_executor_of_a_gap_plan_is_told_the_gap_and_not_that_the_file_is_don
     earlier = Plan(id="01-00", phase="1", name="Docs", summary="S.md", must_haves=readme)
     plan = evolve(a_plan(), gap_closure=True, objective="README.md has usage")
     verdict = Verdict(status="gaps_found", gaps=(gap, other))
-    phase = evolve(a_step(plan, others=(earlier,)).phase, verdict=verdict)
+    phase = a_step(plan, others=(earlier,)).phase
+    assert phase is not None
+    phase = evolve(phase, verdict=verdict)
     host = FakeHost(agent=does(1, 2))
     run(evolve(a_step(plan, planning=Planning(phases=(phase,))), phase=phase), host)
     prompt = host.task("execute").prompt
