@@ -23,18 +23,18 @@ from contextlib import suppress
 from difflib import unified_diff
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import attrs
 
 from gsd_core.errors import ConfigError, PlanningError
 from gsd_core.files import FileRefused, kind_below, list_below, read_below
 from gsd_core.model.ids import normal_phase
+from gsd_core.model.step import Profile
 from gsd_core.serializer import Serializer
 
 from .changes import SetPosition
 from .config import CONFIG, check_branch_templates, default_config, read_config, render_config
-from .config_keys import PROFILES
 from .edit import apply_changes
 from .edits import Edit, writing
 from .handoff import read_handoff
@@ -204,8 +204,8 @@ def _config_issues(root: Path) -> Iterator[HealthIssue]:
         check_branch_templates(config)
     except ConfigError as error:
         yield HealthIssue("E105", CONFIG, str(error).removeprefix(f"{CONFIG}: "), error.hint)
-    if profile not in PROFILES:
-        fix = f"set it to one of {', '.join(PROFILES)}"
+    if profile not in get_args(Profile):
+        fix = f"set it to one of {', '.join(get_args(Profile))}"
         yield HealthIssue("W004", CONFIG, f"has the unknown model_profile {profile!r}", fix)
 
 
