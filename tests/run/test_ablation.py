@@ -226,7 +226,9 @@ def test_a_plugin_finds_faults_and_one_that_fails_changes_nothing(root: Path) ->
         hooks=make_hooks(broken=Broken(), limits=Limits()),
     )
 
-    assert [str(one) for one in found.unnoticed] == ["no test notices if `20` is replaced by `200` (limits.ini:1)"]
+    assert [str(one) for one in found.unnoticed] == [
+        "no test notices if `20` is replaced by `200` (limits.ini:1)"
+    ]
     assert [one.text for one in found.seen] == ["no test notices if `20` is replaced by `200` (limits.ini:1)"]
 
 
