@@ -72,6 +72,7 @@ def test_missing_credentials_are_a_credentials_error(
         asyncio.run(limited(run_claude(harness.task(), FakeAgentHost(), env=home)))
 
 
+@pytest.mark.slow
 def test_a_server_error_is_transient_after_the_clis_own_retries(harness: Harness) -> None:
     host = FakeAgentHost()
     error = failure_of(harness, SERVER_ERROR, host=host)

@@ -173,6 +173,7 @@ def test_a_killed_run_is_resumed_while_another_project_of_the_repository_waits(r
     check_the_users_files(repository)
 
 
+@pytest.mark.slow
 def test_changes_elsewhere_in_the_repository_do_not_count_as_the_projects(repository: Path) -> None:
     a = repository / "packages" / "a"
     (repository / "packages" / "b" / "idea.md").write_text("changed\n")

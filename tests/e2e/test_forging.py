@@ -109,6 +109,7 @@ DETECTOR = (
 )
 
 
+@pytest.mark.slow
 def test_a_detector_of_the_project_that_cannot_be_loaded_stops_the_run(project: Project) -> None:
     project.create()
     project.environment |= no_problems()

@@ -172,6 +172,7 @@ def test_a_merge_conflict_elsewhere_does_not_hinder_recovery(
     assert sh("status", "--porcelain") == before
 
 
+@pytest.mark.slow
 def test_two_projects_may_commit_at_the_same_time(root: Path, sh: Run, folders: tuple[Path, Path]) -> None:
     hook = root / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)

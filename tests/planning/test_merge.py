@@ -417,6 +417,7 @@ def versions(draw: st.DrawFn) -> tuple[str, str, str]:
     return path.name, base, "\n".join(lines)
 
 
+@pytest.mark.slow
 @settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None, max_examples=15
 )

@@ -166,6 +166,7 @@ def view(text: str) -> PhaseView:
     return PhaseView(number="1", name=text, goal=text, project=Path(), plans=(plan,))
 
 
+@pytest.mark.slow
 @with_hostile_text
 def test_a_context_has_only_the_blocks_of_its_template(text: str) -> None:
     written = render_context(

@@ -34,6 +34,7 @@ def commit(project: Project, path: str, subject: str = "My work") -> None:
     git(project.root, "-c", "user.name=x", "-c", "user.email=x@y.example", "commit", "-qm", subject)
 
 
+@pytest.mark.slow
 def test_a_rehearsal_does_not_start_among_commits_of_others(project: Project) -> None:
     commit(project, "src/app.py", "My \x1b[2Jwork")
     head = git(project.root, "rev-parse", "HEAD")

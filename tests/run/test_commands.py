@@ -85,6 +85,7 @@ def test_a_child_in_the_background_does_not_block_and_is_ended(tmp_path: Path, n
     assert asleep(nap) == []
 
 
+@pytest.mark.slow
 def test_a_server_that_ignores_signals_is_ended(tmp_path: Path, nap: str) -> None:
     (tmp_path / "server.py").write_text(
         "import os, signal, subprocess\n"

@@ -57,6 +57,7 @@ def at_work(root: Path, act: Callable[[Path], object]) -> h.Watched:
     return h.Watched(h.one_phase(), before)
 
 
+@pytest.mark.slow
 def test_the_project_gets_the_commits_of_a_plan_that_was_executed_in_another_work_tree(root: Path) -> None:
     agent = h.Watched(h.one_phase())
     end = h.do(request(root, agent))

@@ -71,6 +71,7 @@ def test_a_forged_trailer_is_no_internal_error(repository: Repository) -> None:
     assert (found.status, found.data["phase"]) == (200, None)
 
 
+@pytest.mark.slow
 def test_a_patch_is_bounded_however_large_the_commit_is(repository: Repository) -> None:
     lines = {f"f{number}.txt": b"0123456789\n" * 60_000 for number in range(10)}
     many = repository.commit_of_run("many", lines)
@@ -88,6 +89,7 @@ def test_a_patch_is_bounded_however_large_the_commit_is(repository: Repository) 
         assert one.data["patch"].splitlines()[-1] == f"Binary files /dev/null and b/{name} differ"
 
 
+@pytest.mark.slow
 def test_a_secret_at_the_end_of_a_patch_is_not_shown_in_part(repository: Repository) -> None:
     padding = (b"x" * 79 + b"\n") * ((MAX_PATCH - 50_000) // 80)
     secrets = b"".join(f"token = ghp_{number:036}\n".encode() for number in range(2000))
