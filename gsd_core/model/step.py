@@ -230,7 +230,8 @@ class StepHost(Protocol):
     def answered(self) -> Sequence[tuple[Question, Answer]]:
         """Return what was asked for this step so far and answered, also in earlier attempts, oldest first.
 
-        These are the questions of :meth:`ask` and those of the step's agents, but no requests for permission.
+        These are checkpoints, and the questions of the step's agents, but no requests for permission, and
+        nothing that the core asks by itself.
         """
         ...
 

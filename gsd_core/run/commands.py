@@ -28,7 +28,7 @@ from gsd_core.supervise import ENDED
 
 from .check_output import NO_TESTS, does_nothing, flaw_in, hidden_failure, scripts_in
 from .sandbox import Confinement, Sandbox
-from .test_cases import REPORTERS, read_cases, variables
+from .test_cases import REPORTERS, read_cases, some_failed, variables
 
 OUTPUT_LIMIT = 4000
 """Characters of a command's output that are kept: the last ones, where errors are reported."""
@@ -118,8 +118,13 @@ async def check(
     if reports:
         cases = await asyncio.to_thread(read_cases, reports, tree, ran.output, began)
         outcomes = {case.outcome for case in cases}
-        hidden = hidden_failure(command, result.exit) if "failed" in outcomes else ""
-        flaw = result.flaw or (NO_TESTS if outcomes == {"skipped"} else hidden)
+        flaw = result.flaw or (NO_TESTS if outcomes == {"skipped"} else "")
+        if (
+            not flaw
+            and "failed" in outcomes
+            and await asyncio.to_thread(some_failed, reports, tree, ran.output)
+        ):
+            flaw = hidden_failure(command, result.exit)
         result = attrs.evolve(result, cases=cases, flaw=flaw)
     return result
 

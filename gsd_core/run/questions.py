@@ -8,7 +8,7 @@ attempt; the answer starts the step again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from gsd_core.journal.schema import InboxItem
 from gsd_core.machine import facts
 from gsd_core.machine.state import QuestionRecord, inquiry_key
 from gsd_core.model.ids import question_id
-from gsd_core.model.question import Answer, Inquiry, InquiryKind, Question, refusal
+from gsd_core.model.question import Answer, Inquiry, Question, refusal
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
 from gsd_core.plugins.loading import build_manager
@@ -84,17 +84,16 @@ def withdraw(run: Run, step: str, key: str) -> None:
         run.record(facts.QuestionWithdrawn(key=inquiry_key(record.inquiry)), step=step)
 
 
-def answered(
-    run: Run, step: str, kinds: Sequence[InquiryKind] = ("checkpoint",)
-) -> tuple[tuple[Question, Answer], ...]:
-    """Return the questions of the step's inquiries of these kinds that were answered, oldest first.
+def answered(run: Run, step: str, keys: Collection[str] = ()) -> tuple[tuple[Question, Answer], ...]:
+    """Return the answered questions of the step's checkpoints and of inquiries with *keys*, oldest first.
 
     The agent that a checkpoint's question was asked for may have ended before the answer was there.
     """
     return tuple(
         (question, record.answers[question.id])
         for record in run.state.inquiries.values()
-        if record.inquiry.step == step and record.inquiry.kind in kinds and not record.withdrawn
+        if record.inquiry.step == step and not record.withdrawn
+        if record.inquiry.kind == "checkpoint" or (record.inquiry.kind == "decision" and record.key in keys)
         for question in record.inquiry.questions
         if question.id in record.answers
     )

@@ -619,7 +619,9 @@ class Host:
 
     def answered(self) -> Sequence[tuple[Question, Answer]]:
         """See :class:`gsd_core.StepHost`."""
-        return answered(self.run, self.step.id, ("checkpoint", "decision"))
+        # What the core asks about the step, such as whether to start it, is not among it.
+        keys = {fact.data.key for fact in self.run.facts(facts.AgentOpened, step=self.step.id)}
+        return answered(self.run, self.step.id, keys)
 
     async def begin_plan(self, plan: Plan) -> StepRequest:
         """See :class:`gsd_core.StepHost`."""

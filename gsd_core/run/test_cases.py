@@ -71,6 +71,11 @@ def read_cases(folder: Path, tree: Path, output: str, began: float) -> tuple[Cas
     return tuple(CaseResult(name=name, outcome=outcome) for name, outcome in found.items())
 
 
+def some_failed(folder: Path, tree: Path, output: str) -> bool:
+    """Whether a runner reported a case that failed; XML in the tree may be what the project itself makes."""
+    return any(outcome == "failed" for _, outcome in (*_in_folder(folder, tree), *_in_output(output)))
+
+
 def _in_folder(folder: Path, tree: Path) -> Iterator[tuple[str, Outcome]]:
     for path in sorted(folder.iterdir()):
         text = _read(folder, path.name)

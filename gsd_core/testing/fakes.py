@@ -189,8 +189,9 @@ class FakeHost:
         return [self._answered[question.id] for question in questions]
 
     def answered(self) -> Sequence[tuple[Question, Answer]]:
-        """Return the questions that the scripted human answered."""
-        asked = (question for inquiry in self.inquiries for question in inquiry.questions)
+        """Return the checkpoints' questions that the scripted human answered."""
+        checkpoints = (inquiry for inquiry in self.inquiries if inquiry.kind == "checkpoint")
+        asked = (question for inquiry in checkpoints for question in inquiry.questions)
         return [(one, self._answered[one.id]) for one in asked if one.id in self._answered]
 
     def _with_id(self, question: Question, inquiry: Inquiry) -> Question:

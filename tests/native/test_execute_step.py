@@ -525,6 +525,19 @@ def test_a_check_that_the_planner_keeps_is_called_regression_evidence() -> None:
     assert [(each.check, each.because) for each in host.replaced] == [(STORE.check, "passes before")]
 
 
+def test_the_reason_of_a_check_that_is_kept_is_told_also_if_the_task_commits_a_test() -> None:
+    async def play(turn: Turn) -> Any:
+        await turn.call("task_done", task=1, files=["notes.py", "test_notes.py"], note="")
+        await turn.call("task_done", task=2, files=["notes.py"], note="")
+        return NOTHING
+
+    host = FakeHost(agent={"execute": play, "check-1": KEPT}, passes_before=[STORE.check])
+    [summary] = run(a_step(real_plan()), host).files
+
+    assert KEPT["reason"] in summary.text
+    assert "as it did with the tests" not in summary.text
+
+
 def test_a_better_check_that_passes_before_too_is_not_asked_about_again() -> None:
     host = FakeHost(agent={**does(1, 2), "check-1": BETTER}, passes_before=[STORE.check, BETTER["check"]])
     files = run(a_step(real_plan()), host).files

@@ -730,7 +730,9 @@ def test_the_planner_knows_the_product_and_what_the_other_phases_are_for() -> No
     later = PhaseView(number="2", name="Sharing", goal="Notes can be shared", project=PHASE.project)
     context = (
         "# Context\n\n**Status:** Ready for planning\n\n<decisions>\n- **D-01 [informational]:** A file\n"
-        "</decisions>\n\n<specifics>\n## Specific Ideas\n\nNone beyond the decisions above.\n\n</specifics>\n"
+        "</decisions>\n\n"
+        "<specifics>\n## Specific Ideas\n\nNone beyond the decisions above.\n\n</specifics>\n\n"
+        "<deferred>\n## Deferred Ideas\n\nNone of the notes may be lost\n\n</deferred>\n"
     )
     documents = {"PROJECT.md": "# P\n\n## What This Is\n\nNotes for\na team.\n\n## Core Value\n\nKept.\n"}
     phase = evolve(PHASE, context=context)
@@ -745,6 +747,7 @@ def test_the_planner_knows_the_product_and_what_the_other_phases_are_for() -> No
     assert "D-01 [informational]" in prompt
     assert "Ready for planning" not in prompt
     assert "None beyond" not in prompt
+    assert "None of the notes may be lost" in prompt
 
 
 FEATURE = {"behavior": "add('x') appends x", "files": ["notes.py", "tests/test_notes.py"]}

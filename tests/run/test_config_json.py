@@ -247,6 +247,22 @@ def test_gates_are_questions_that_a_person_or_yes_answers(tmp_path: Path) -> Non
     assert hows[1:] == ["policy"] * len(hows[1:])
 
 
+@pytest.mark.slow
+def test_what_the_run_itself_asks_is_no_decision_of_the_plan(tmp_path: Path) -> None:
+    root = project(tmp_path, PLANNED)
+
+    assert h.do(h.request(root, h.one_phase(question=True), given=h.idea())).outcome == "done"
+
+    headers = {
+        one["header"] for fact in h.facts(root, "question.asked") for one in fact.data["inquiry"]["questions"]
+    }
+    summaries = (root / ".planning/phases").glob("*/*-SUMMARY.md")
+    asked = [line for path in summaries for line in path.read_text().splitlines() if "- [Asked]" in line]
+    assert "Continue?" in headers
+    assert len(asked) == 1
+    assert "How should each greeting end?" in asked[0]
+
+
 def test_the_files_of_one_phase_are_left_out_of_commits(tmp_path: Path) -> None:
     root = project(tmp_path, {**PLANNED, "phase_commit_docs": {"01": False}})
 

@@ -60,7 +60,6 @@ from .prompt_context import (
 from .skills import code_sections, skills_section
 from .task_log import FinishedTask, TaskLog
 
-PROMISES = "The plan also promises this, and code looks for it"
 MAX_PLAN = 60_000
 """Characters of the plan that the executor sees; a plan of GSD's own has a few thousand."""
 MAX_FAILURE = 2000
@@ -281,9 +280,9 @@ def _check_line(finished: FinishedTask, log: TaskLog) -> str:
         return f"Task {finished.task.number}: `{finished.task.check}` failed{code} before the implementation"
     if check is None or not check.passed_before:
         return line
-    if any(map(is_test_file, finished.commit.paths)):
-        return f"{line}, as it did with the tests that were there before"
     decision = log.decisions.get(finished.task.number)
+    if decision is None and any(map(is_test_file, finished.commit.paths)):
+        return f"{line}, as it did with the tests that were there before"
     reason = f" ({decision.reason})" if decision else ""
     return f"{line}, but passed before the task too: it only shows that nothing broke{reason}"
 

@@ -44,10 +44,11 @@ MAX_FOLDERS = 12
 SUMMARY_LIMIT = 1000
 """Characters of the project's summary."""
 
-# What every CONTEXT.md has, and says nothing.
+# What the template of CONTEXT.md has, and says nothing.
 _BOILERPLATE = re.compile(
-    r"^\*\*(?:Gathered|Status):\*\*.*\n+|^<(specifics|deferred)>\n+## .*\n+None\b.*\n+</\1>\n*|"
-    r"^---\n+(?:\*(?:Phase|Context gathered): .*\*\n*)+",
+    r"^\*\*Gathered:\*\* [\d-]+\n|^\*\*Status:\*\* Ready for planning\n+"
+    r"|^<(specifics|deferred)>\n+## .*\n+None(?: beyond the decisions above)?\.?\n+</\1>\n*"
+    r"|^---\n+(?:\*(?:Phase|Context gathered): .*\*\n*)+",
     re.MULTILINE,
 )
 _CONSTRAINTS = re.compile(r"^## Constraints\s*$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -314,7 +315,8 @@ def codebase_section(step: StepRequest, *, brief: bool = False) -> str:
 
 def _outlines(plans: Iterable[Plan], phase: PhaseView | None = None) -> str:
     """Return what *plans* build; with the gaps that the last verification of *phase* found in the files."""
-    gaps = phase.verdict.gaps if phase and phase.verdict else ()
+    # Once a plan was executed after it, a verdict says little about what is missing.
+    gaps = phase.verdict.gaps if phase and phase.verdict and not phase.verdict.stale else ()
     missing = {artifact.path: artifact.issue for gap in gaps for artifact in gap.artifacts}
     lines: list[str] = []
     for plan in plans:
