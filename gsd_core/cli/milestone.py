@@ -41,6 +41,8 @@ def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
     Its files move to .planning/milestones/, MILESTONES.md gets an entry, and ROADMAP.md and PROJECT.md say
     what shipped. Start the next one with: gsd run IDEA
     """
+    from .project import load
+
     words = {None: "gsd milestone complete", True: "with a tag", False: "without a tag"}[tag]
 
     def asked(options: GlobalOptions) -> dict[str, str]:
@@ -49,7 +51,13 @@ def complete(ctx: click.Context, /, tag: bool | None, **given: Any) -> None:
             which = f"phase {left[0]} is" if len(left) == 1 else f"phases {', '.join(left)} are"
             message = f"{planning.milestone} cannot be completed: {which} not complete"
             raise UserError(message, hint="see what is due with: gsd next")
-        return {f"close/{planning.milestone}": words} if planning.phases else {}
+        if planning.phases:
+            return {f"close/{planning.milestone}": words}
+        steps = load(options).state.steps.values()
+        if any(one.id.kind == "close" and one.status not in ("completed", "skipped") for one in steps):
+            interrupted = "the completion of the milestone was interrupted"
+            raise ProjectError(interrupted, hint="finish it with: gsd resume")
+        return {}
 
     # Not the words: `gsd next` names the command without them.
     start(ctx, given, asked)

@@ -192,6 +192,8 @@ def recorded_results(results: MustHaveResults) -> dict[str, RecordedResult]:
 
 _LABELS: tuple[tuple[str, MustHaveStatus], ...] = (
     ("not_wired", "fails"),
+    ("not ", "fails"),
+    ("fail", "fails"),
     ("human", "human"),
     ("assumed", "assumed"),
     ("uncertain", "uncertain"),

@@ -370,6 +370,23 @@ def test_phases_are_not_changed_in_a_milestone_that_is_half_archived(planned: Be
         assert f"finish it with: gsd -C {planned.root} milestone complete" in refused.stderr, words
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_milestone_counts_as_completed_before_only_if_nothing_of_it_is_left(
+    planned: Bench, begun: bool
+) -> None:
+    shipped = "## Milestones\n\n- \u2705 **v1.0 First** — Phases 1-2 (shipped 2026-01-31)\n\n## Phases\n\n"
+    shipped += "<details>\n<summary>\u2705 v1.0 First (Phases 1-2) — SHIPPED 2026-01-31</summary>\n\n"
+    shipped += "- [x] Phase 1: Core\n- [x] Phase 2: More\n\n</details>\n"
+    make_project(planned.root, {"ROADMAP.md": shipped})
+    if begun:
+        planned.fact("attempt.started", "close/v1.0", kind="close", phase="", plan="", executor="native")
+    said = call("-C", planned.root, "milestone", "complete")
+
+    assert said.exit_code == (2 if begun else 0), said.stderr
+    assert "it was done before" in said.stdout or begun
+    assert f"finish it with: gsd -C {planned.root} resume" in said.stderr or not begun
+
+
 def test_nothing_is_written(planned: Bench) -> None:
     def files() -> dict[Path, bytes]:
         # SQLite has its own files beside the journal while it is read.

@@ -311,6 +311,9 @@ def test_an_audit_leaves_out_what_a_phase_of_an_earlier_milestone_owes(tmp_path:
     ("said", "needs_work"),
     [
         ("✓ PASS", False),
+        ("NOT PASSED", True),
+        ("FAIL (passes locally)", True),
+        ("not verified yet", True),
         ("✅ Completed", False),
         ("**✓ SATISFIED** — exits with 1 on failure; a human-readable message", False),
         ("PASS", False),
