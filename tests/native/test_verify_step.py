@@ -621,15 +621,17 @@ def test_the_lines_of_a_test_prove_nothing_alone_because_nobody_ran_it(tree: Pat
 
 
 def test_the_documentation_of_a_function_proves_nothing(tree: Path) -> None:
-    (tree / "half.py").write_text('def half(x):\n    """Round up."""\n    return x // 2\n')
+    (tree / "half.py").write_text('"""Round."""\ndef half(x):\n    """Round up."""\n    return x // 2\n')
     read = ToolRecord(tool="Read", target="half.py")
-    host = FakeHost(agent=says(cites(file="half.py", first=2, last=2), uses=(read,)))
+    of_function, of_module, whole = (
+        FakeHost(agent=says(cites(file="half.py", first=first, last=last), uses=(read,)))
+        for first, last in ((3, 3), (1, 1), (2, 4))
+    )
 
-    assert not report_of(a_step(ADD), host).passed
-    assert "half.py: lines 2 to 2 are documentation: cite the code" in host.complaints[0][0]
-    assert report_of(
-        a_step(ADD), FakeHost(agent=says(cites(file="half.py", first=1, last=3), uses=(read,)))
-    ).passed
+    assert not report_of(a_step(ADD), of_function).passed
+    assert "half.py: lines 3 to 3 are documentation: cite the code" in of_function.complaints[0][0]
+    assert not report_of(a_step(ADD), of_module).passed
+    assert report_of(a_step(ADD), whole).passed
 
 
 def test_a_verdict_that_holds_and_says_what_is_missing_contradicts_itself() -> None:
@@ -655,6 +657,34 @@ def test_a_verdict_on_words_that_are_nowhere_is_sent_back_once() -> None:
     [[complaint]] = host.complaints
     assert complaint.startswith('01-01:T1: no file of the project contains "note added": cite what computes')
     assert '01-01:T1: "note added"' in host.tasks[0][1].prompt
+
+
+def test_a_test_with_parameters_is_cited_without_them() -> None:
+    cases = ("test_notes.py::test_add[20]", "test_notes.py::test_add[21]", "c", "d", "e")
+    ran = ToolRecord(tool="run_command", target="pytest", exit=0, cases=cases)
+
+    def is_proven(case: str) -> bool:
+        cited = cites(command="pytest", exit=0, case=case)
+        return report_of(a_step(ADD), FakeHost(agent=says(cited, uses=(ran,)))).passed
+
+    assert is_proven("test_add")
+    assert not is_proven("add")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "is_doubted"),
+    [
+        ("Not tried, but the code looks right", True),
+        ("From the code it should work, but I did not run the tests", True),
+        ("A failed request is not tried again", False),
+        ("add() checks the length, and does not run twice", False),
+    ],
+)
+def test_a_verdict_whose_evidence_was_not_tried_is_sent_back_once(evidence: str, is_doubted: bool) -> None:
+    host = FakeHost(agent=says(verdict("01-01:T1", evidence=evidence)))
+
+    assert report_of(a_step(ADD), host).passed
+    assert bool(host.complaints) == is_doubted
 
 
 def test_files_that_no_plan_lists_are_shown_as_what_they_are(tree: Path) -> None:

@@ -19,6 +19,7 @@ MAX_BYTES = 5_000_000
 DOCUMENTS = (".md", ".rst", ".txt", ".adoc", ".html")
 COMMENT = re.compile(r"\s*(?:$|#(?!!|\[|\s*(?:include|define|if|pragma))|//|/\*|\*[\s/]|--\s|;;|<!--)")
 """A line that is blank, or a comment in most languages."""
+DOCUMENTED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
 FEW_CASES = 3
 """Test cases of a command that may be cited together, without a name."""
 MAX_NAMES = 20
@@ -198,7 +199,7 @@ def describe(citation: Citation) -> str:
 
 
 def _is_documentation(code: str, first: int, last: int) -> bool:
-    """Whether lines of Python are inside of the documentation of a function or class."""
+    """Whether lines of Python are inside of the documentation of a function, class or module."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -206,14 +207,14 @@ def _is_documentation(code: str, first: int, last: int) -> bool:
     return any(
         node.body[0].lineno <= first and last <= (node.body[0].end_lineno or 0)
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node)
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node)
     )
 
 
 def _is(citation: Citation, name: str) -> bool:
-    """Whether the test case with that *name* is cited, perhaps without its file, package or class."""
-    case = citation.case.strip()
-    return name == case or (bool(case) and re.search(rf"(?:::|\.|/| > ){re.escape(case)}$", name) is not None)
+    """Whether the test case with that *name* is cited, perhaps without its file, class or parameters."""
+    case = re.escape(citation.case.strip())
+    return bool(case and re.search(rf"(?:^|::|\.|/| > ){case}(?:\[.*\])?$", name, re.DOTALL))
 
 
 def _real(tree: Path, name: str) -> Path | None:

@@ -7,6 +7,7 @@ verdict counts only with citations that :mod:`.citations` has checked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any, assert_never, cast
@@ -74,6 +75,12 @@ MAX_COMPLAINTS = 2
 MOST_BY_ONE = 4
 """How many unrelated ids may have the same evidence without being sent back, once."""
 
+UNTRIED = re.compile(
+    r"(?:^|[.;,:(] ?)(?:(?:but|and) )?(?:i (?:(?:did|have|could)(?: not|n't))|not|never|without)"
+    r" (?:\w+ ){0,2}(?:tr(?:y|ied)|r[au]n|test|verif|check|execut)",
+    re.IGNORECASE,
+)
+"""What a verifier says of itself, and not of the product: "not tried, but it looks right"."""
 NO_REASON = "the verifier gave no reason"
 
 
@@ -298,7 +305,7 @@ def _doubts(value: object, phase: PhaseView) -> Iterator[str]:
     """Yield complaints about verdicts that may be right, and whose evidence does not show it.
 
     They cite only lines of functions that no test needs, or of files that the phase did not change, or their
-    exact words are nowhere.
+    exact words are nowhere, or they say themselves that something was not tried.
     """
     faults = [one for one in phase.unnoticed if one.mutant.kind == "function"]
     for entry in _entries(value, "verdicts"):
@@ -319,6 +326,8 @@ def _doubts(value: object, phase: PhaseView) -> Iterator[str]:
                 f"{name}: the phase did not change {cited[0].file}: cite what it did, or a command that "
                 "shows that it holds"
             )
+        if UNTRIED.search(verdict.evidence):
+            yield f"{name}: its evidence says that something was not tried: try it, and cite the command"
         if absent := phase.absent.get(name):
             yield (
                 f"{name}: no file of the project contains {some_of(absent)}: cite what computes it, or "
