@@ -99,8 +99,11 @@ def plan_steps(options: GlobalOptions, phase: str, *, gaps: bool) -> dict[str, s
     return {str(StepId(kind=PLAN, phase=number, round=max(step.round, 1))): ""}
 
 
-def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
-    """Return the steps that execute the plans of *phase* that have no summary, in an order that works."""
+def execute_steps(options: GlobalOptions, phase: str, only: str | None = None) -> dict[str, str]:
+    """Return the steps that execute the plans of *phase* that have no summary, in an order that works.
+
+    With *only*, that is the one plan with this id, and those that it depends on have to be executed.
+    """
     planning, view, _ = _read(options, phase)
     number = view.number
     # Which plans there will be is not known yet; the session that waits for them asks again.
@@ -126,12 +129,30 @@ def execute_steps(options: GlobalOptions, phase: str) -> dict[str, str]:
         plan = startable_plans(left)[0]
         left.remove(plan)
         steps[str(StepId(kind=EXECUTE, phase=number, detail=plan.id))] = ""
+    if only:
+        steps = {step: "" for step in steps if StepId.parse(step).detail == only}
+        _require_startable(view, only)
     for other in filter(None, map(planning.phase, view.depends_on)):
         if not other.ticked and (not other.plans or any(not plan.summary for plan in other.plans)):
             message = f"phase {number} depends on phase {other.number}, which is not executed"
             hint = f"gsd {'execute' if other.plans else 'plan'} {other.number}"
             raise NotYet(message, hint=hint, steps=steps)
     return steps
+
+
+def _require_startable(phase: PhaseView, plan: str) -> None:
+    """Raise ``UserError`` unless *plan* is one of the phase's that can be executed now."""
+    done = {one.id: bool(one.summary) for one in phase.plans}
+    if plan not in done:
+        message = f"phase {phase.number} has no plan {plan!r}, but {some_of(list(done))}"
+        raise UserError(message, hint=f"see them with: gsd plans {phase.number}")
+    if done[plan]:
+        hint = f"verify the phase with: gsd verify {phase.number}"
+        raise UserError(f"plan {plan} is executed already", hint=hint)
+    needed = next(one.depends_on for one in phase.plans if one.id == plan)
+    if waiting := [one for one in needed if not done.get(one, True)]:
+        message = f"plan {plan} depends on plans that are not executed: {some_of(waiting)}"
+        raise UserError(message, hint=f"gsd execute {phase.number} --plan {waiting[0]}")
 
 
 def verify_step(options: GlobalOptions, phase: str) -> dict[str, str]:

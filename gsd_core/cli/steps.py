@@ -38,14 +38,16 @@ def plan(ctx: click.Context, /, phase: str, gaps: bool, **given: Any) -> None:
     start(ctx, given, partial(single_steps.plan_steps, phase=phase, gaps=gaps), (normal_phase(phase), gaps))
 
 
-@step_command("execute", "gsd execute 2", "gsd execute 2 --dry-run")
+@step_command("execute", "gsd execute 2", "gsd execute 2 --plan 02-01", "gsd execute 2 --dry-run")
 @click.argument("phase")
-def execute(ctx: click.Context, /, phase: str, **given: Any) -> None:
+@click.option("--plan", "only", metavar="PLAN", help="execute only this plan")
+def execute(ctx: click.Context, /, phase: str, only: str | None, **given: Any) -> None:
     """Execute the plans of PHASE that have no summary, and do nothing else.
 
     The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
     """
-    start(ctx, given, partial(single_steps.execute_steps, phase=phase), (normal_phase(phase),))
+    words = (normal_phase(phase), *([only] if only else []))
+    start(ctx, given, partial(single_steps.execute_steps, phase=phase, only=only), words)
 
 
 @step_command("verify", "gsd verify 2", "gsd verify 2 --output-format json")

@@ -48,6 +48,10 @@ def executed(root: Path) -> None:
         plan.with_name(plan.name.replace("PLAN", "SUMMARY")).write_text("# Done\n")
 
 
+def first_executed(root: Path) -> None:
+    (folder(root) / "01-01-SUMMARY.md").write_text("# Done\n")
+
+
 def with_code(root: Path) -> None:
     (root / "code.py").write_text("x = 1\n")
     h.git(root, "add", "code.py")
@@ -76,6 +80,9 @@ def passed(root: Path) -> None:
         (["milestone", "complete"], None, "v1.0 cannot be completed: phases 1, 2 are not complete\nhint: "),
         (["execute", "2"], None, "phase 2 depends on phase 1, which is not executed\nhint: gsd"),
         (["execute", "1"], without_plan, "phase 1 has no plans\nhint: gsd"),
+        (["execute", "1", "--plan", "01-07"], None, "phase 1 has no plan '01-07', but 01-01, 01-02\nhint: "),
+        (["execute", "1", "--plan", "01-02"], None, "plan 01-02 depends on plans that are not executed: "),
+        (["execute", "1", "--plan", "01-01"], first_executed, "plan 01-01 is executed already\nhint: "),
     ],
 )
 def test_a_step_that_cannot_be_done_is_refused_with_the_command_that_helps(
@@ -109,6 +116,7 @@ def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:
         (["discuss", "1", "the colors"], None, "(1/discuss), because you asked for it: the colors\n"),
         (["execute", "1"], None, "first: execute plan 01-01 of phase 1, "),
         (["execute", "1"], None, "then: execute plan 01-02 of phase 1, "),
+        (["execute", "1", "--plan", "01-02"], first_executed, "first: execute plan 01-02 of phase 1, "),
         (["verify", "1"], passed, "first: verify phase 1, "),
         (["verify", "1"], passed, "(1/verify), because you asked for it\n"),
         (
