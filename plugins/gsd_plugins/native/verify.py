@@ -77,7 +77,7 @@ MOST_BY_ONE = 4
 
 UNTRIED = re.compile(
     r"(?:^|[.;,:(] ?)(?:(?:but|and) )?(?:i (?:(?:did|have|could)(?: not|n't))|not|never|without)"
-    r" (?:\w+ ){0,2}(?:tr(?:y|ied)|r[au]n|test|verif|check|execut)",
+    r" (?:\w+ ){0,2}(?:tr(?:y|ied)|r[au]n|test|verif|check|exec)",
     re.IGNORECASE,
 )
 """What a verifier says of itself, and not of the product: "not tried, but it looks right"."""
