@@ -621,15 +621,15 @@ def test_the_lines_of_a_test_prove_nothing_alone_because_nobody_ran_it(tree: Pat
 
 
 def test_the_documentation_of_a_function_proves_nothing(tree: Path) -> None:
-    (tree / "half.py").write_text('"""Round."""\ndef half(x):\n    """Round up."""\n    return x // 2\n')
+    (tree / "half.py").write_text('"""Round."""\n\ndef half(x):\n    """Round up."""\n    return x // 2\n')
     read = ToolRecord(tool="Read", target="half.py")
     of_function, of_module, whole = (
         FakeHost(agent=says(cites(file="half.py", first=first, last=last), uses=(read,)))
-        for first, last in ((3, 3), (1, 1), (2, 4))
+        for first, last in ((4, 4), (1, 2), (3, 5))
     )
 
     assert not report_of(a_step(ADD), of_function).passed
-    assert "half.py: lines 3 to 3 are documentation: cite the code" in of_function.complaints[0][0]
+    assert "half.py: lines 4 to 4 are documentation: cite the code" in of_function.complaints[0][0]
     assert not report_of(a_step(ADD), of_module).passed
     assert report_of(a_step(ADD), whole).passed
 

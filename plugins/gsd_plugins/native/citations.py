@@ -107,9 +107,10 @@ class Sources:
         cited = lines[first - 1 : last]
         if not any(re.search(r"\w", line) for line in cited):
             return f"{name}: lines {first} to {last} are blank, or only signs"
-        if path.suffix not in DOCUMENTS and all(COMMENT.match(line) for line in cited):
+        code = [number for number, line in enumerate(cited, first) if not COMMENT.match(line)]
+        if path.suffix not in DOCUMENTS and not code:
             return f"{name}: lines {first} to {last} are comments: cite the code"
-        if path.suffix == ".py" and _is_documentation(text, first, last):
+        if path.suffix == ".py" and _is_documentation(text, code[0], code[-1]):
             return f"{name}: lines {first} to {last} are documentation: cite the code"
         shown = {number for use in self.uses for number in self._shown(use, path, lines)}
         if not shown:
