@@ -19,7 +19,6 @@ MAX_BYTES = 5_000_000
 DOCUMENTS = (".md", ".rst", ".txt", ".adoc", ".html")
 COMMENT = re.compile(r"\s*(?:$|#(?!!|\[|\s*(?:include|define|if|pragma))|//|/\*|\*[\s/]|--\s|;;|<!--)")
 """A line that is blank, or a comment in most languages."""
-DOCUMENTED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
 FEW_CASES = 3
 """Test cases of a command that may be cited together, without a name."""
 MAX_NAMES = 20
@@ -107,10 +106,9 @@ class Sources:
         cited = lines[first - 1 : last]
         if not any(re.search(r"\w", line) for line in cited):
             return f"{name}: lines {first} to {last} are blank, or only signs"
-        code = [number for number, line in enumerate(cited, first) if not COMMENT.match(line)]
-        if path.suffix not in DOCUMENTS and not code:
+        if path.suffix not in DOCUMENTS and all(COMMENT.match(line) for line in cited):
             return f"{name}: lines {first} to {last} are comments: cite the code"
-        if path.suffix == ".py" and _is_documentation(text, code[0], code[-1]):
+        if path.suffix == ".py" and _is_documentation(text, first, last):
             return f"{name}: lines {first} to {last} are documentation: cite the code"
         shown = {number for use in self.uses for number in self._shown(use, path, lines)}
         if not shown:
@@ -200,7 +198,7 @@ def describe(citation: Citation) -> str:
 
 
 def _is_documentation(code: str, first: int, last: int) -> bool:
-    """Whether lines of Python are inside of the documentation of a function, class or module."""
+    """Whether lines of Python are inside of the documentation of a function or class."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -208,7 +206,7 @@ def _is_documentation(code: str, first: int, last: int) -> bool:
     return any(
         node.body[0].lineno <= first and last <= (node.body[0].end_lineno or 0)
         for node in ast.walk(tree)
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node)
     )
 
 
