@@ -182,6 +182,13 @@ def paths_of(git: Command, commits: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted({path for path in out.split("\0") if path}))
 
 
+def renamed_since(git: Command, commit: str) -> dict[str, str]:
+    """Return the files that were renamed between *commit* and HEAD, with their names of today."""
+    options = ("--name-status", "--find-renames", "--diff-filter=R", "--relative", "-z")
+    found = git("diff", *options, commit, "HEAD").split("\0")
+    return dict(zip(found[1::3], found[2::3], strict=True))
+
+
 def changed_lines(git: Command, base: str, commit: str, path: str) -> frozenset[int]:
     """Return which lines of a file in *commit* are not as in *base*; all, without a base."""
     against = [base, commit] if base else ["--root", commit]

@@ -8,7 +8,7 @@ honest paraphrase passes. There are three kinds:
   is 60 seconds), and with a bound ("at most", "more than", "20 or fewer");
 - *orders*: "newest first" is descending, "oldest first" ascending, and "alphabetical" a third one.
 
-Examples ("such as …") and code blocks have no facts: a requirement states the rule, not its illustration.
+Examples ("such as …", "like `…`") and code blocks have no facts: a requirement states the rule, not its illustration.
 "One" is a number only before a unit of less than a day, because otherwise it usually counts nothing.
 """
 
@@ -61,7 +61,7 @@ _WORDS = re.compile(
 _QUOTES = re.compile("[`\"“”„«»‘’']")
 _EXAMPLE = re.compile(
     # Masked words are NULs. A comma ends the example, unless another one of the same form follows.
-    r"\b(?:such as|for example|for instance|e\.g\.),?(?:[^.;!?),–—]|,(?= (?:(?:or|and) )?[\d\0]))*",
+    r"\b(?:such as|for example|for instance|e\.g\.|like(?= \0)),?(?:[^.;!?),–—]|,(?= (?:(?:or|and) )?[\d\0]))*",
     re.IGNORECASE,
 )
 _SMALL = (

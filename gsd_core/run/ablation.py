@@ -28,7 +28,7 @@ import attrs
 from gsd_core.files import read_below, remove_below, start_as_text, write_below
 from gsd_core.git import Git
 from gsd_core.git.command import Command
-from gsd_core.git.history import before, changed_lines, paths_of, removes_lines
+from gsd_core.git.history import before, changed_lines, paths_of, removes_lines, renamed_since
 from gsd_core.hookspecs import gsd_find_mutants
 from gsd_core.model.checks import CaseResult, CheckResult, TaskCheck
 from gsd_core.model.counts import some_of
@@ -382,8 +382,9 @@ def _write(tree: Path, path: str, text: str) -> None:
 
 
 def _work(git: Command, commits: Sequence[str]) -> list[str]:
-    """Return the files that the commits of a plan changed, without its tests."""
-    paths = paths_of(git, commits)
+    """Return the files that the commits of a plan changed, by the names of today, without its tests."""
+    renamed = renamed_since(git, commits[0]) | renamed_since(git, commits[-1]) if commits else {}
+    paths = (renamed.get(path, path) for path in paths_of(git, commits))
     return [path for path in paths if not (is_test_file(path) or path.startswith(".planning/"))]
 
 
@@ -495,7 +496,10 @@ def _old_and_new(
         return None
     base, list_tree = before(git, commits), ("ls-tree", "-r", "-z", "--name-only")
     known = git.at(clean.tree)(*list_tree, base, "--", *work).split("\0") if base else []
-    return [path for path in work if path in known], [path for path in work if path not in known]
+    old, new = [path for path in work if path in known], [path for path in work if path not in known]
+    # What a later plan has deleted cannot be taken out again.
+    new = [path for path in new if (clean.tree / path).exists()]
+    return (old, new) if old or new else None
 
 
 def _take_out(

@@ -63,6 +63,7 @@ def test_the_same_fact_is_recognized_in_another_form(one: str, other: str) -> No
         "Marking it twice on one day counts as one mark.",
         "A third and a 2nd page, in UTF-8, on S3, and so on.",
         "Colors such as `red`, `green` or 7 others.",
+        'Each row is a line like "A .##."',
         "For example, 10 or 20 rows.",
         "```\nport = 8080\n```",
         "The roommates' list isn't the guests' list.",

@@ -47,15 +47,16 @@ def measured(
     promised: tuple[Requirement, ...] = (),
     slower: int = 1,
     hooks: Hooks = HOOKS,
+    of: str = "HEAD",
 ) -> Ablation:
-    """Return what is known about the checks of the plan that HEAD is the only commit of.
+    """Return what is known about the checks of the plan whose only commit is *of*.
 
     There is as much time for faults as if the checks had been *slower* so many times.
     """
     git, limits = Git(root), LimitSettings(ablation=time)
     tasks = tuple(Task(number=number, name="t", check=check) for number, check in enumerate(checks, 1))
     plan = Plan(id="01-01", phase="1", summary="01-01-SUMMARY.md", tasks=tasks)
-    commits = {plan.id: (h.git(root, "rev-parse", "HEAD").strip(),)}
+    commits = {plan.id: (h.git(root, "rev-parse", of).strip(),)}
     phase = PhaseView(project=root, number="1", name="Adding", plans=(plan,), commits=commits)
     phase = evolve(phase, requirements=tuple(one.id for one in promised))
 
@@ -71,6 +72,34 @@ def measured(
 def passes_without(root: Path, *checks: str) -> list[bool]:
     """Return for each check of the plan whether it passes without that plan too."""
     return [one.result.passes_without for one in measured(root, *checks).checks]
+
+
+def test_work_that_was_renamed_later_is_taken_out_by_its_name_of_today(root: Path) -> None:
+    write(root, "sums.py", "def total(numbers):\n    return sum(numbers)\n")
+    write(root, "test_sums.py", TEST.replace("adder", "sums").format("sums.total([1, 2])"))
+    commit(root)
+    first = h.git(root, "rev-parse", "HEAD").strip()
+    h.git(root, "mv", "sums.py", "totals.py")
+    write(root, "test_sums.py", TEST.replace("adder", "totals").format("totals.total([1, 2])"))
+    commit(root)
+
+    found = measured(root, "python3 -m unittest -q test_sums", of=first)
+
+    assert [one.result.passes_without for one in found.checks] == [False]
+    assert found.gaps == ()
+
+
+def test_work_that_was_deleted_later_is_not_measured(root: Path) -> None:
+    write(root, "old.py", "def total(numbers):\n    return sum(numbers)\n")
+    write(root, "test_adder.py", TEST.format("3"))
+    commit(root)
+    first = h.git(root, "rev-parse", "HEAD").strip()
+    (root / "old.py").unlink()
+    commit(root)
+
+    found = measured(root, RUN, of=first)
+
+    assert ([one.result.passes_without for one in found.checks], found.gaps) == ([False], ())
 
 
 def test_a_test_that_uses_the_work_fails_without_it(root: Path) -> None:
