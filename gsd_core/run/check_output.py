@@ -91,7 +91,8 @@ _NOTHING_RAN = re.compile(
     | No\ (?:specs|examples)\ found.* | There\ are\ no\ tests\ to\ run.*
     | No\ test\ (?:is\ available\ in|matches\ the\ given\ testcase\ filter).*
     | no\ tests?\ to\ run.* | Tests\ are\ skipped\. | Couldn.t\ find\ any\ files\ to\ test.*
-    | testing:\ warning:\ no\ tests\ to\ run
+    | testing:\ warning:\ no\ tests\ to\ run | Could\ not\ find\ '/[^'\n]*(?:test|spec)[^'\n]*'
+    | \S+\t\tcoverage:\ 0\.0%\ of\ statements
     # A folder of that name, or a target without a recipe
     | make(?:\[\d+\])?:\ (?:
         Nothing\ to\ be\ done\ for\ .(?:test|check)[^']*'\. | .(?:test|check)[^']*'\ is\ up\ to\ date\.)

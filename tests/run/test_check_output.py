@@ -44,8 +44,10 @@ NONE = {
     "tape": "TAP version 13\n\n1..0\n# tests 0\n# pass  0\n\n# ok\n",
     "tap skipped": "TAP version 13\n1..1\nok 1 # skip no database\n",
     "node:test": "ℹ tests 0\nℹ suites 0\nℹ pass 0\nℹ fail 0\nℹ cancelled 0\nℹ skipped 0\nℹ todo 0\n",
+    "node:test without a folder": "Could not find '/project/test'\n",
     "node:test skipped": "ok 1 - x # SKIP\n1..1\n# tests 1\n# suites 0\n# pass 0\n# fail 0\n"
     "# cancelled 0\n# skipped 1\n",
+    "go test -cover": "\texample.com/demo\t\tcoverage: 0.0% of statements\n",
     "bun": "\n 0 pass\n 0 fail\nRan 0 tests across 1 file. [9.00ms]\n",
     "bun skipped": "bun test v1.1.0\n\n 0 pass\n 2 skip\n 0 fail\nRan 2 tests across 1 file. [9.00ms]\n",
     "deno": "error: No test modules found\n",
