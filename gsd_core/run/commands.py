@@ -28,7 +28,7 @@ from gsd_core.supervise import ENDED
 
 from .check_output import NO_TESTS, does_nothing, flaw_in, hidden_failure, scripts_in
 from .sandbox import Confinement, Sandbox
-from .test_cases import REPORTERS, read_cases, some_failed, variables
+from .test_cases import REPORTERS, keeping_variables, read_cases, some_failed, variables
 
 OUTPUT_LIMIT = 4000
 """Characters of a command's output that are kept: the last ones, where errors are reported."""
@@ -103,7 +103,10 @@ async def check(
     if bash is None:
         return CheckResult(command=command, exit=None, unusable="bash, which runs checks, is not installed")
     # The policies and all that judges a check read it as bash does, so another shell must not run it.
-    shell = (str(bash), "--noprofile", "--norc", "-c", command)
+    shell = (
+        *(str(bash), "--noprofile", "--norc", "-c"),
+        keeping_variables(command) if reports else command,
+    )
     given, began = environment(gate.mark), time.time()
     if reports:
         given |= variables(reports, command)

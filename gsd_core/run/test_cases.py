@@ -58,6 +58,13 @@ def variables(folder: Path, command: str) -> dict[str, str]:
     }
 
 
+def keeping_variables(command: str) -> str:
+    """Return *command*, where it sets one of these variables itself, with its own value beside ours."""
+    named = r"(?<![\w$])({names})="
+    command = re.sub(named.format(names="PYTHONPATH"), r'\g<0>"$\1:"', command)
+    return re.sub(named.format(names="PYTEST_ADDOPTS|NODE_OPTIONS|GOFLAGS"), r'\g<0>"$\1 "', command)
+
+
 def read_cases(folder: Path, tree: Path, output: str, began: float) -> tuple[CaseResult, ...]:
     """Return the cases that were reported to *folder*, in *output*, or to files that changed since *began*.
 

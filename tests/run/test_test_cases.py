@@ -90,6 +90,8 @@ def ends(result: CheckResult) -> dict[str, str]:
         ("test_adder.py", PYTHON, "{python} -m unittest", "test_adder.Adding.test_"),
         ("test_adder.py", PYTHON, "{python} -m pytest -q", "test_adder.py::Adding::test_"),
         ("adder.test.js", JAVASCRIPT, "node --test", "adder.test.js > adding > "),
+        ("test_adder.py", PYTHON, "PYTHONPATH=. {python} -m unittest", "test_adder.Adding.test_"),
+        ("adder.test.js", JAVASCRIPT, "NODE_OPTIONS=--no-warnings node --test", "adder.test.js > adding > "),
     ],
 )
 def test_the_cases_of_a_runner_are_known_and_what_it_prints_for_people_stays(
