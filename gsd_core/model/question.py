@@ -71,7 +71,9 @@ class Question:
         chosen = [full.get(label, label) for label in answer.chosen]
         text, named = _normalized(answer.text), list[str]()
         for number, option in enumerate(self.options, start=1):
-            names = rf"{number}(?:st|[nr]d|th)?|{re.escape(_normalized(option.label))}"
+            # A number before a noun is one of the answer itself: "at most 3 entries".
+            names = rf"(?:option |number |#){number}|{number}(?:st|[nr]d|th)?(?! (?!but|and|or|with)\w)"
+            names += f"|{re.escape(_normalized(option.label))}"
             # Not without "the": "newest first" names no option.
             names += "".join(f"|the {word}" for word in _ORDINALS[number - 1 : number])
             if re.search(rf"(?<!\w)(?:{names})(?!\w)", text):

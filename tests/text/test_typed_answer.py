@@ -79,6 +79,8 @@ def test_an_option_is_marked_as_recommended_once(option: Option, note: str) -> N
         ((), "not 2", "not 2; option 2 is 'Postgre SQL'"),
         (("SQLite",), "later postgre sql", "SQLite: one file; later postgre sql; option 2 is 'Postgre SQL'"),
         ((), "12 files", "12 files"),
+        ((), "2, but at most 1 file", "2, but at most 1 file; option 2 is 'Postgre SQL'"),
+        ((), "option 2 please", "option 2 please; option 2 is 'Postgre SQL'"),
     ],
 )
 def test_an_answer_is_explained_with_the_options_that_it_chose_or_speaks_of(
