@@ -407,6 +407,7 @@ def test_the_text_of_a_gap_cannot_close_its_fence() -> None:
         "python -m pytest 2>&1 | tee log",
         "echo one && echo two",
         "python -m pytest\ntrue",
+        "set +e; python -m pytest; exit 0",
     ],
 )
 def test_a_check_that_cannot_fail_goes_back_to_the_planner(check: str) -> None:
@@ -724,6 +725,26 @@ def test_what_the_idea_left_open_is_shown_with_the_decision_about_it() -> None:
     prompt = host.task("plan").prompt
 
     assert "  S1 (under 'Still open'): How?\n  S2 (decided: phase 1, D-01): How?\n" in prompt
+
+
+def test_what_was_answered_while_a_plan_was_executed_is_not_open_any_more() -> None:
+    asked = "[Asked] How should each greeting end? Exclamation mark"
+    done = Plan(id="01-01", phase="1", summary="01-01-SUMMARY.md", decisions=(asked,))
+    phase = evolve(PHASE, requirements=("END-01",), plans=(done,))
+    texts = {"S1": "How a greeting ends: a period, or something friendlier", "S2": "Greet each guest by name"}
+    planning = Planning(
+        phases=(phase,),
+        requirements=(Requirement(id="END-01", text="It ends", statements=("S1", "S2")),),
+        statements=tuple(Statement(id=name, text=text, heading="Open") for name, text in texts.items()),
+    )
+    host = FakeHost(
+        agent={"plan": {"plans": [an_answer(truths=[a_truth("It ends", serves=["END-01", "01:C1"])])]}}
+    )
+    run(evolve(a_step(phase), planning=planning), host)
+    prompt = host.task("plan").prompt
+
+    assert "  S1 (decided: phase 1, 01-01:D1): How a greeting" in prompt
+    assert "  S2 (under 'Open'): Greet each guest" in prompt
 
 
 def test_the_planner_knows_the_product_and_what_the_other_phases_are_for() -> None:

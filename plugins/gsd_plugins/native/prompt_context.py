@@ -127,15 +127,27 @@ def _requirements(step: StepRequest, names: Iterable[str], limit: int, most: int
 def describe_statement(step: StepRequest, statement: Statement, limit: int) -> str:
     """Return a statement's words, with the decision about it, if any, or the heading that it is under."""
     decided = (
-        f"decided: phase {phase.number}, {one.id}"
+        f"decided: phase {phase.number}, {name}"
         for phase in step.planning.phases
-        for one in read_decisions(phase.context)
-        if statement.id in one.statements
+        for name in (
+            *(one.id for one in read_decisions(phase.context) if statement.id in one.statements),
+            *(name for plan in phase.plans for name, text in asked_of(plan) if _is_about(text, statement)),
+        )
     )
     text = capped(statement.text, limit).replace("\n", "\n  ")
     under = f"under {statement.heading[:100]!r}" if statement.heading else ""
     about = next(decided, under)
     return f"{statement.id}{about and f' ({about})'}: {text}"
+
+
+def _is_about(asked: str, statement: Statement) -> bool:
+    """Whether most words of a question that was *asked* are those of a statement, by their beginnings.
+
+    What an agent asks while it executes a plan does not say which statement it is about.
+    """
+    texts = (asked.partition("?")[0], statement.text)
+    question, said = ({word[:3] for word in re.findall(r"\w{3,}", text.casefold())} for text in texts)
+    return 2 * len(question & said) > len(question)
 
 
 def constraints(project: str) -> tuple[tuple[str, str], ...]:
