@@ -350,7 +350,9 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
             )
             for check in phase.checks
         ]
-        yield "### Checks\n\n" + _table(("Check", "Command", "Status", "Evidence"), rows)
+        seconds = phase.measured_for.total_seconds()
+        took = f"\n\nIt took {seconds:.1f} s to see which of them need the work." if seconds else ""
+        yield "### Checks\n\n" + _table(("Check", "Command", "Status", "Evidence"), rows) + took
     cases = [
         (f"{check.plan}/{check.task}", case.name, _fails_without(check.plan, case))
         for check in phase.checks
@@ -360,9 +362,7 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
     if cases:
         more = f"\n\n{len(cases) - MAX_CASES} more are not listed." if len(cases) > MAX_CASES else ""
         listed = _table(("Check", "Test Case", "Fails Without"), cases[:MAX_CASES])
-        seconds = phase.measured_for.total_seconds()
-        took = f"\n\nIt took {seconds:.1f} s to measure this." if seconds else ""
-        yield f"### Test Cases\n\n{listed}{more}{took}"
+        yield f"### Test Cases\n\n{listed}{more}"
 
 
 def _fails_without(plan: str, case: CaseResult) -> str:

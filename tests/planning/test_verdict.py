@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from gsd_core import (
     Artifact,
     BadArtifact,
+    CheckResult,
     Evidence,
     Gap,
     GapReport,
@@ -21,6 +22,7 @@ from gsd_core import (
     MustHaves,
     PhaseView,
     Plan,
+    TaskCheck,
     Truth,
     Verdict,
 )
@@ -198,6 +200,13 @@ def test_a_verification_states_whether_it_is_a_re_verification() -> None:
 
     assert "**Re-verification:** No" in first
     assert "**Re-verification:** Yes" in again
+
+
+def test_the_time_that_measuring_the_checks_took_is_shown_without_test_cases_too() -> None:
+    check = TaskCheck(plan="01-01", task=1, result=CheckResult(command="sh check.sh", exit=0))
+    phase = a_phase(a_plan(), checks=(check,), measured_for=timedelta(seconds=2))
+
+    assert "It took 2.0 s to see which of them need the work." in rendered(phase)
 
 
 def test_a_link_is_shown_with_both_ends_and_its_means() -> None:
