@@ -216,7 +216,10 @@ def _prompt(step: StepRequest, phase: PhaseView, required: Sequence[MustHave]) -
         codebase_section(step, brief=True),
         agent_skills_section(step, "verifier"),
         section("Files that the plans list as changed", fence("files", bullets(files))),
-        section("Files of the commits that no plan lists", fence("unlisted", bullets(unlisted))),
+        section(
+            "Files of the commits that no plan lists (output and data belong in .gitignore)",
+            fence("unlisted", bullets(unlisted)),
+        ),
         section("Current output of the checks, in a clean checkout", outputs),
         section(
             "Changes to the code that no test notices: a finding only if one would break what an id says",
