@@ -101,7 +101,7 @@ def observed(root: Path, case: Case) -> tuple[list[str], list[str]]:
                     f"observation: {one['text']} {one['where']}" for one in report.get("observations", ())
                 ]
             case "files.left":
-                said.append(f"left: {', '.join(fact.data['paths'])} {fact.data['why']}")
+                said.append(f"left: {', '.join(fact.data['paths'])} {fact.data.get('why', '')}")
             case _:
                 said += [f"note: {note}" for note in fact.data["notes"] if note not in NO_SANDBOX]
                 said += [
