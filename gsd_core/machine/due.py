@@ -386,8 +386,21 @@ def _next_in(state: State, phase: PhaseSnapshot) -> Start | Escalate | None:
 
 
 def _waiting_plans(state: State, phase: PhaseSnapshot) -> list[PlanSnapshot]:
+    """Return the plans that can be executed now, in wave order.
+
+    What builds on a plan with a deferred task waits for a verification, and for plans that close its gaps.
+    """
     left = [plan for plan in phase.plans if not is_executed(state, phase, plan)]
-    return sorted(left, key=lambda plan: (plan.wave, plan.id))
+    left.sort(key=lambda plan: (plan.wave, plan.id))
+    lacking = {record.id.detail for record in state.of(EXECUTE, phase.number) if record.deferred}
+    held = lacking = lacking - {plan.id for plan in left}
+    for _ in left:
+        held = held | {plan.id for plan in left if not held.isdisjoint(plan.depends_on)}
+    free = [plan for plan in left if plan.id not in held]
+    is_verified_since = lacking <= {*state.verified.get(phase.number, ())}
+    has_gaps = bool(phase.gaps) and not is_stale(state, phase)
+    waits = not free and not state.options.skip_verify and (not is_verified_since or has_gaps)
+    return free if free or waits else left
 
 
 def _close_gaps(state: State, phase: PhaseSnapshot, done: Sequence[StepRecord]) -> Start | Escalate:

@@ -174,7 +174,8 @@ def _attempt_lost(state: State, fact: Fact, data: facts.AttemptLost) -> State:
 
 
 def _attempt_failed(state: State, fact: Fact, data: facts.AttemptFailed) -> State:
-    return _with(state, evolve(state.steps[fact.step], status="waiting", failure=data.error, lost=0))
+    record = evolve(state.steps[fact.step], status="waiting", failure=data.error, lost=0, deferred=False)
+    return _with(state, record)
 
 
 def _timer_set(state: State, fact: Fact, data: facts.TimerSet) -> State:
@@ -195,6 +196,10 @@ def _made_progress(state: State, fact: Fact, _: facts.TaskCommitted | facts.Agen
     """Reset the count of lost attempts: it is for attempts without any progress in between."""
     record = state.steps.get(fact.step)
     return _with(state, evolve(record, lost=0)) if record else state
+
+
+def _task_deferred(state: State, fact: Fact, _: facts.TaskDeferred) -> State:
+    return _with(state, evolve(state.steps[fact.step], deferred=True))
 
 
 def _agent_closed(state: State, fact: Fact, data: facts.AgentClosed) -> State:
@@ -361,6 +366,7 @@ def _start_over(record: StepRecord, seq: int) -> StepRecord:
         base=seq,
         lost=0,
         failure=None,
+        deferred=False,
         until=None,
         result=0,
         base_commit="",
@@ -390,6 +396,7 @@ _HANDLERS: dict[type[object], Fold] = {
     facts.StepQueued: _step_queued,
     facts.TimerFired: _timer_fired,
     facts.TaskCommitted: _made_progress,
+    facts.TaskDeferred: _task_deferred,
     facts.AgentClosed: _agent_closed,
     facts.StepReturned: _step_returned,
     facts.StepCompleted: _step_completed,

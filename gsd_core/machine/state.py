@@ -128,7 +128,8 @@ class StepRecord:
     completions, *lost* the attempts lost in a row. *result* is the seq of the recorded result. *until* is
     when a waiting step may continue, and *why* says what it waits for. *gaps* and *failed_detectors* are
     those that a verify step reported, *passed* whether it reported neither; *for_gaps* marks a plan step
-    that plans gaps. *base_commit* and *dirty_before* are HEAD and the uncommitted paths when the work began.
+    that plans gaps, *deferred* one whose plan goes on without a task. *base_commit* and *dirty_before* are
+    HEAD and the uncommitted paths when the work began.
     """
 
     id: StepId
@@ -147,6 +148,7 @@ class StepRecord:
     failed_detectors: tuple[str, ...] = ()
     passed: bool = False
     for_gaps: bool = False
+    deferred: bool = False
     started_at: datetime | None = None
     ended_at: datetime | None = None
     base_commit: str = ""

@@ -108,6 +108,9 @@ def joined(given: State) -> list[str]:
 
 READY = phase("1", context=True)
 PLANNED = phase("1", "01-01 01-02", context=True)
+UPON = phase("1", "01-01* 01-02", context=True, after={"01-02": ("01-01",)})
+UPON_OPEN = phase("1", "01-01 01-02", context=True, after={"01-02": ("01-01",)})
+LACKING = record("1/execute/01-01", deferred=True)
 EXECUTED = phase("1", "01-01* 01-02*", context=True)
 PASSED = evolve(EXECUTED, verdict="passed")
 TICKED = evolve(PASSED, ticked=True)
@@ -158,6 +161,35 @@ PHASES: Mapping[str, tuple[State, str]] = {
             steps=record("1/execute/01-02"),
         ),
         "start 1/verify",
+    ),
+    "what builds on a plan with a deferred task": (state(UPON, steps=LACKING), "start 1/verify"),
+    "what builds on it, and its gaps are not planned": (
+        state(evolve(UPON, verdict="gaps_found", gaps=("a",)), steps=LACKING, verified={"1": ("01-01",)}),
+        "start 1/plan/r1 for gaps",
+    ),
+    "what builds on it, and a plan that closes its gaps": (
+        state(
+            phase("1", "01-01* 01-02 01-03", context=True, after={"01-02": ("01-01",)}),
+            steps=LACKING,
+            verified={"1": ("01-01",)},
+        ),
+        "start 1/execute/01-03",
+    ),
+    "what builds on it, after the plan that closes its gaps": (
+        state(
+            phase("1", "01-01* 01-02 01-03*", context=True, after={"01-02": ("01-01",)}, gaps=("a",)),
+            steps=LACKING,
+            verified={"1": ("01-01",)},
+        ),
+        "start 1/execute/01-02",
+    ),
+    "what builds on it, and nothing is missing": (
+        state(evolve(UPON, verdict="passed"), steps=LACKING, verified={"1": ("01-01",)}),
+        "start 1/execute/01-02",
+    ),
+    "a plan with a deferred task is interrupted": (
+        state(UPON_OPEN, steps=record("1/execute/01-01", "waiting", deferred=True)),
+        "start 1/execute/01-01",
     ),
     "a summary is gone": (
         state(PLANNED, steps={**record("1/execute/01-01"), **record("1/execute/01-02")}),

@@ -92,6 +92,7 @@ THREE_LOST = (begun(), lost(), begun(), lost(), begun(), lost())
 VERIFIED = (begun("1/verify"), result("1/verify", gaps=["a"]), completed("1/verify"))
 CHOICE = asked("1/verify", kind="escalation")
 
+DEFERRED: Given = ("task.deferred", "1/plan", {"task": 1, "name": "a", "reason": "b", "plan": "01-01"})
 RECORDS: Mapping[str, tuple[tuple[Given, ...], str, dict[str, Any]]] = {
     "an attempt": (
         (begun(for_gaps=True, base_commit="c", dirty_before=["a"]),),
@@ -127,6 +128,12 @@ RECORDS: Mapping[str, tuple[tuple[Given, ...], str, dict[str, Any]]] = {
         (("step.skipped", "1/plan", {}), begun()),
         "1/plan",
         {"status": "running", "generation": 1, "base": 2},
+    ),
+    "a deferred task": ((begun(), DEFERRED, lost()), "1/plan", {"deferred": True}),
+    "a deferred task, and a step that is begun again": (
+        (begun(), DEFERRED, *DONE, begun()),
+        "1/plan",
+        {"deferred": False},
     ),
     "lost": ((begun(), lost()), "1/plan", {"status": "waiting", "lost": 1}),
     "lost three times, and the run was opened again": (

@@ -310,6 +310,19 @@ def test_a_requirement_that_is_filled_in_closes_no_gap() -> None:
     assert "no plan closes gap NOTE-01" in host.task("revise-1").prompt
 
 
+def test_a_gap_closure_comes_before_a_plan_that_waits_for_it_and_closes_other_gaps() -> None:
+    gap = Gap(truth="Notes are shared", reason="nothing shares them", about="01-02:T1")
+    step = a_gap_round(GAP, gap)
+    [done] = step.planning.phases[0].plans
+    upon = Plan(id="01-02", phase="1", wave=done.wave + 1, depends_on=(done.id,), objective="01-02:T1")
+    phase = evolve(step.planning.phases[0], plans=(done, upon))
+    host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[])]}})
+    [plan] = plans_of(run(a_step(phase, round=1, report=step.report), host))
+
+    assert "01-02" not in plan.depends_on
+    assert host.keys == ("plan",)
+
+
 def test_a_gap_about_a_file_is_addressed_by_a_plan_that_changes_it() -> None:
     gap = Gap(truth="notes.py is not a stub", reason="one line", about="notes.py")
     host = FakeHost(agent={"plan": {"plans": [an_answer(requirements=[])]}})

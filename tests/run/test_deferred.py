@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from gsd_core.exit_codes import ExitCode
+from gsd_core.hook_markers import implements
+from gsd_core.hookspecs import gsd_run_agent
 from gsd_core.machine.state import Options
-from gsd_core.model.agent import AgentHost, AgentTask
+from gsd_core.model.agent import AgentHost, AgentResult, AgentTask
 from gsd_core.run.runtime import RunEnd
 
 from . import harness as h
@@ -18,6 +21,7 @@ from .test_task_checks import PHASE, SUMMARY, Scripted, do, task
 pytestmark = pytest.mark.slow
 FIRST = task("grep -q right first.txt", files=("first.txt",), name="Make the first")
 SECOND = task("test -s second.txt", files=("second.txt",), name="Make the second")
+THIRD = task("test -s third.txt", files=("third.txt",), name="Make the third")
 UPON = task("test -s both.txt", files=("first.txt", "both.txt"), name="Build on the first")
 
 
@@ -100,3 +104,27 @@ def test_a_plan_that_cannot_go_on_fails(
     assert "failed 3 times" in end.reason
     assert "Stop here" in builder.replies[2]
     assert h.facts(root, "task.deferred", "task.committed") == []
+
+
+def test_what_builds_on_a_plan_with_a_deferred_task_waits_for_its_gaps(tmp_path: Path) -> None:
+    root = h.repository(tmp_path / "project")
+    agent = Foundation([FIRST, SECOND], Builder(2))
+
+    end = do(root, agent, options=Options(gap_rounds=0))
+
+    assert end.exit == ExitCode.GAPS, end
+    steps = [fact.step for fact in h.facts(root, "step.completed")]
+    assert steps[-2:] == ["1/execute/01-01", "1/verify"]
+
+
+class Foundation(Scripted):
+    """Plans something else that builds on the first plan."""
+
+    @implements(gsd_run_agent)
+    async def run_agent(self, task: AgentTask, host: AgentHost) -> AgentResult | None:
+        result = await super().run_agent(task, host)
+        if result is None or task.role != "planner" or "execute" in task.step:
+            return result
+        [plan] = result.value["plans"]
+        upon = {**plan, "tasks": [THIRD], "files_modified": THIRD["files"], "depends_on": [1]}
+        return evolve(result, value={"plans": [plan, upon]})

@@ -228,7 +228,8 @@ def _gap_closure(plan: Plan, phase: PhaseView, gaps: Sequence[Gap]) -> Plan:
         plan,
         gap_closure=True,
         wave=last + plan.wave,
-        depends_on=plan.depends_on or tuple(earlier.id for earlier in phase.plans if earlier.wave == last),
+        depends_on=plan.depends_on
+        or tuple(one.id for one in phase.plans if one.wave == last and one.summary),
         requirements=requirements,
         must_haves=attrs.evolve(plan.must_haves, truths=truths),
     )

@@ -48,13 +48,15 @@ def validate_plans(step: StepRequest, plans: Sequence[Plan], as_written: Sequenc
             f"no plan names decision {one.id}, in the action of the task that implements it: {one.text}"
             for one in uncovered(read_decisions(phase.context), [*phase.plans, *plans])
         ]
+    # One that waits for a plan with a deferred task is executed after those that close its gaps.
+    waiting = [plan for plan in phase.plans if not plan.summary]
     written = {plan.id for plan in plans}
     if missing := [plan_id for plan_id in unwritten_plan_ids(phase) if plan_id not in written]:
         problems.append(f"plans listed in the roadmap are missing: {', '.join(missing)}")
     problems += [
         f"no plan closes gap {gap.key}: add its truth to the truths of a plan: {gap.truth}"
         for gap in gaps
-        if not any(addresses(plan, gap) for plan in as_written)
+        if not any(addresses(plan, gap) for plan in (*as_written, *waiting))
     ]
     return tuple(dict.fromkeys(problems))
 
