@@ -13,6 +13,7 @@ import pytest
 from gsd_core import (
     AgentResult,
     Answer,
+    CaseResult,
     CheckResult,
     Evidence,
     Gap,
@@ -582,6 +583,24 @@ def test_a_check_that_passes_without_the_work_of_its_plan_proves_nothing() -> No
     assert not report_of(step, host).passed
     assert "`pytest -q` (exit 0) passes without the work too" in host.complaints[0][0]
     assert "also without the work of this plan: it proves nothing about it" in host.tasks[0][1].prompt
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("npm test", "\n> notes@1.0.0 test\n> node --test || true\n\n✔ adds\n"),
+        ("make test", "node --test || true\n✔ adds\n"),
+    ],
+)
+def test_the_verifier_sees_the_script_behind_a_check_that_has_test_cases(command: str, output: str) -> None:
+    cases = (CaseResult(name="adds", outcome="passed"),)
+    result = CheckResult(command=command, exit=0, output=output, cases=cases)
+    host = FakeHost(agent=says(verdict("01-01:T1")))
+    report_of(a_step(ADD, checks=(TaskCheck(plan="01-01", task=1, result=result),)), host)
+
+    prompt = host.tasks[0][1].prompt
+    assert "node --test || true" in prompt
+    assert "✔" not in prompt
 
 
 def test_a_trial_that_passes_without_the_work_is_named_beside_better_evidence() -> None:

@@ -260,7 +260,11 @@ def _check_output(check: TaskCheck) -> str:
         cases.append(
             f"these pass without this plan's work too, and prove nothing: {some_of(other, CASES_LISTED)}"
         )
-    output = result.output[-OUTPUT_LIMIT:] if not (passed and result.ok) else ""
+    output = result.output[-OUTPUT_LIMIT:]
+    if passed and result.ok:
+        # npm and make say first what they run; the rest is about the test cases.
+        said = r"^> .+|\A.+" if "make " in result.command else r"^> .+"
+        output = "\n".join(re.findall(said, result.output, re.MULTILINE))
     head = f"- {check.plan}, task {check.task}: {result.command}: {status}"
     return "\n".join([head, *cases, output]).rstrip()
 
