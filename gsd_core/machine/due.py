@@ -395,7 +395,8 @@ def _waiting_plans(state: State, phase: PhaseSnapshot) -> list[PlanSnapshot]:
     lacking = {record.id.detail for record in state.of(EXECUTE, phase.number) if record.deferred}
     held = lacking = lacking - {plan.id for plan in left}
     for _ in left:
-        held = held | {plan.id for plan in left if not held.isdisjoint(plan.depends_on)}
+        on_held = (plan for plan in left if not held.isdisjoint(plan.depends_on))
+        held = held | {plan.id for plan in on_held if not plan.gap_closure}
     free = [plan for plan in left if plan.id not in held]
     is_verified_since = lacking <= {*state.verified.get(phase.number, ())}
     has_gaps = bool(phase.gaps) and not is_stale(state, phase)

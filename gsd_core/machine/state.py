@@ -23,13 +23,17 @@ Otherwise a step that kills its process would be started, and paid for, again an
 
 @attrs.frozen(kw_only=True)
 class PlanSnapshot:
-    """A plan; one that only ROADMAP.md lists is not *on_disk*. *summary*: it is executed."""
+    """A plan; one that only ROADMAP.md lists is not *on_disk*. *summary*: it is executed.
+
+    One that is a *gap_closure* makes up for what is missing in others, so it does not wait for them.
+    """
 
     id: str
     on_disk: bool = True
     summary: bool = False
     depends_on: tuple[str, ...] = ()
     wave: int = 1
+    gap_closure: bool = False
 
 
 @attrs.frozen(kw_only=True)

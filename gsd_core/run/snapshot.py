@@ -173,7 +173,13 @@ def snapshot_of(planning: Planning) -> Snapshot:
 def _phase(phase: PhaseView) -> PhaseSnapshot:
     after = plan_dependencies(phase.plans)
     plans = [
-        PlanSnapshot(id=plan.id, summary=bool(plan.summary), depends_on=after[plan.id], wave=plan.wave)
+        PlanSnapshot(
+            id=plan.id,
+            summary=bool(plan.summary),
+            depends_on=after[plan.id],
+            wave=plan.wave,
+            gap_closure=plan.gap_closure,
+        )
         for plan in phase.plans
     ]
     # The roadmap lists a phase's plans before their files are written: these are still to be planned.

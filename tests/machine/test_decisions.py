@@ -45,13 +45,14 @@ Steps = dict[str, StepRecord]
 
 
 def phase(number: str, plans: str = "", **more: Any) -> PhaseSnapshot:
-    """Return a phase; *plans* are ids, with ``*`` for a summary, ``?`` for one that is not on disk."""
+    """Return a phase; *plans* are ids, ``*``: executed, ``?``: not on disk, ``!``: closes gaps."""
     after: dict[str, tuple[str, ...]] = more.pop("after", {})
     made = [
         PlanSnapshot(
-            id=(name := word.rstrip("*?")),
+            id=(name := word.rstrip("*?!")),
             summary="*" in word,
             on_disk="?" not in word,
+            gap_closure="!" in word,
             depends_on=after.get(name, ()),
             wave=1 + (name in after),
         )
@@ -169,7 +170,9 @@ PHASES: Mapping[str, tuple[State, str]] = {
     ),
     "what builds on it, and a plan that closes its gaps": (
         state(
-            phase("1", "01-01* 01-02 01-03", context=True, after={"01-02": ("01-01",)}),
+            phase(
+                "1", "01-01* 01-02 01-03!", context=True, after=dict.fromkeys(("01-02", "01-03"), ("01-01",))
+            ),
             steps=LACKING,
             verified={"1": ("01-01",)},
         ),
