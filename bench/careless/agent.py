@@ -38,7 +38,7 @@ class Careless:
         """Do *task* as the case says."""
         step = StepId.parse(task.step)
         first = self.prompts.setdefault((task.step, task.role), task.prompt)
-        if first is not task.prompt and task.role != "discusser":
+        if first is not task.prompt and task.role not in ("discusser", "codebase-mapper"):
             self._complain(task.role, task.prompt.removeprefix(first))
         match task.role:
             case "roadmapper":

@@ -405,7 +405,9 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     if word.isdigit():
         first = text.rfind("\n", 0, match.start()) + 1
         return following.isupper() and bool(text[first : match.start() - len(word)].strip())
-    return not (len(word) == 1 and word.isalpha() and word != "i")
+    # An initial, but not a unit: "20 g."
+    is_unit = len(words) > 1 and words[-2][-1].isdigit()
+    return is_unit or not (len(word) == 1 and word.isalpha() and word != "i")
 
 
 def _deliberate_breaks(text: str, line_starts: Sequence[int], in_list: bool) -> Iterator[int]:

@@ -43,6 +43,7 @@ def said(text: str) -> list[str]:
         ("From v1.2 on it takes 3.5 seconds. Or 4.", ["From v1.2 on it takes 3.5 seconds.", "Or 4."]),
         ("See https://a.b/c.d?x=1.2 first. Then go.", ["See https://a.b/c.d?x=1.2 first.", "Then go."]),
         ("Ask Mr. Smith, Dr. No. 5 and J. Doe.", ["Ask Mr. Smith, Dr. No. 5 and J. Doe."]),
+        ("At most 20 g. More is refused.", ["At most 20 g.", "More is refused."]),
         ("The answer is no. Then stop.", ["The answer is no.", "Then stop."]),
         ("Apples, pears, etc. are food. Also nuts etc. Eat.", None),
         ("Open 9 a.m. to 5 p.m. daily. Never later.", ["Open 9 a.m. to 5 p.m. daily.", "Never later."]),
