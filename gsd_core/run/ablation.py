@@ -427,7 +427,8 @@ async def disable(
     """Let the functions that *commits* changed end when they are called; return whether there are any.
 
     In a file without functions, its values are others. If it is *promised*, it is as it was before instead,
-    or empty if it is new. Of the rest nothing is changed: without a ``go.mod``, no test could start.
+    or empty if it is new. What was deleted is there again. Of the rest nothing is changed: without a
+    ``go.mod``, no test could start.
     """
     changed: set[str] = set()
     for source, lines in (await git.call(_sources, git.command, clean, commits)).items():
@@ -443,8 +444,9 @@ async def disable(
                 changed.add(source.path)
         if source.path in changed:
             _write(clean.tree, source.path, text)
-    empty = [path for path in promised if path not in changed]
-    return await git.call(partial(_take_out, only=empty), git.command, clean, commits) or bool(changed)
+    gone = [path for path in await git.call(_work, git.command, commits) if not (clean.tree / path).exists()]
+    others = [path for path in (*promised, *gone) if path not in changed]
+    return await git.call(partial(_take_out, only=others), git.command, clean, commits) or bool(changed)
 
 
 async def _mutants(

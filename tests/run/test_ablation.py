@@ -502,6 +502,22 @@ def test_checks_that_need_one_port_run_one_after_the_other(root: Path) -> None:
     assert [one.mutant.name for one in found.unnoticed if one.mutant.kind == "function"] == ["sub"]
 
 
+def trial(root: Path, command: str) -> CheckResult:
+    """Return what is known of a command that a verifier tries, of a phase whose only commit is HEAD."""
+    plan = Plan(id="01-01", phase="1", summary="01-01-SUMMARY.md")
+    commits = {plan.id: (h.git(root, "rev-parse", "HEAD").strip(),)}
+    phase = PhaseView(project=root, number="1", name="Adding", plans=(plan,), commits=commits)
+    git, limits = Git(root), LimitSettings()
+
+    async def tries() -> CheckResult:
+        async with checkout_of(git) as clean:
+            assert clean is not None
+            result = await clean.run(command, Gate(), limits.check, reported=True)
+        return await without_work(Gate(), git, HOOKS, phase, result, limits)
+
+    return asyncio.run(tries())
+
+
 @pytest.mark.parametrize(("tried", "passes"), [("test_it", False), ("test_other", True), ("", False)])
 def test_a_trial_of_test_cases_proves_nothing_if_all_of_them_pass_without_the_work(
     root: Path, tried: str, passes: bool
@@ -510,16 +526,15 @@ def test_a_trial_of_test_cases_proves_nothing_if_all_of_them_pass_without_the_wo
     other = "\n    def test_other(self):\n        self.assertEqual(1 + 1, 2)\n"
     write(root, "test_adder.py", TEST.format("adder.add(1, 2)") + other)
     commit(root)
-    plan = Plan(id="01-01", phase="1", summary="01-01-SUMMARY.md")
-    commits = {plan.id: (h.git(root, "rev-parse", "HEAD").strip(),)}
-    phase = PhaseView(project=root, number="1", name="Adding", plans=(plan,), commits=commits)
-    git, limits = Git(root), LimitSettings()
+
     command = f"python3 -m unittest test_adder{'.Adding.' * bool(tried)}{tried}"
+    assert trial(root, command).passes_without == passes
 
-    async def tries() -> CheckResult:
-        async with checkout_of(git) as clean:
-            assert clean is not None
-            result = await clean.run(command, Gate(), limits.check, reported=True)
-        return await without_work(Gate(), git, HOOKS, phase, result, limits)
 
-    assert asyncio.run(tries()).passes_without == passes
+def test_a_trial_shows_that_something_is_deleted_because_it_is_there_without_the_work(root: Path) -> None:
+    write(root, "main.py", "def main():\n    return 1\n")
+    (root / "adder.py").unlink()
+    commit(root)
+
+    assert not trial(root, 'test -z "$(grep -l add *.py)"').passes_without
+    assert trial(root, "test -f main.py").passes_without
