@@ -47,7 +47,7 @@ from .commands import CommandGate
 OWN_TESTS = re.compile(rb"#\[(?:test|cfg\(test\))\]|import\.meta\.vitest|^\s*>>> ", re.MULTILINE)
 """What a file has that contains its tests: Rust, Vitest's tests in source, Python's doctest."""
 LEAST_TIME = timedelta(seconds=30)
-LEAST_FOR_FAULTS = timedelta(seconds=1)
+LEAST_FOR_FAULTS = timedelta(seconds=3)
 TIMES = 3
 """The most time for all plans of a phase, as a multiple of what their checks took."""
 BY = "ablation"
