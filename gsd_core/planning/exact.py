@@ -8,7 +8,8 @@ honest paraphrase passes. There are three kinds:
   is 60 seconds), and with a bound ("at most", "more than", "20 or fewer");
 - *orders*: "newest first" is descending, "oldest first" ascending, and "alphabetical" a third one.
 
-Examples ("such as …", "like `…`") and code blocks have no facts: a requirement states the rule, not its illustration.
+Examples ("such as …", "like `…`") and code blocks have no facts: a requirement states the rule, not its
+illustration.
 "One" is a number only before a unit of less than a day, because otherwise it usually counts nothing.
 """
 
@@ -61,7 +62,8 @@ _WORDS = re.compile(
 _QUOTES = re.compile("[`\"“”„«»‘’']")
 _EXAMPLE = re.compile(
     # Masked words are NULs. A comma ends the example, unless another one of the same form follows.
-    r"\b(?:such as|for example|for instance|e\.g\.|like(?= \0)),?(?:[^.;!?),–—]|,(?= (?:(?:or|and) )?[\d\0]))*",
+    r"\b(?:such as|for example|for instance|e\.g\.|like(?= \0)),?"
+    r"(?:[^.;!?),–—]|,(?= (?:(?:or|and) )?[\d\0]))*",
     re.IGNORECASE,
 )
 _SMALL = (
@@ -216,6 +218,9 @@ def _spellings(value: Decimal, fact: Fact) -> Iterator[str]:
     if fact.bound:
         # More than 30 is also at least 31.
         numbers |= {value - 1, value + 1}
+    if fact.unit == "%":
+        # What it is added to, or taken from: 35 % more is 1.35 times as much.
+        numbers |= {whole + sign * value / 100 * whole for whole in (1, 100) for sign in (1, -1)}
     for number in sorted(numbers):
         text = format(number.normalize(), "f")
         whole, dot, rest = text.partition(".")
@@ -261,6 +266,16 @@ def missing_facts(facts: Iterable[Fact], text: str) -> tuple[Fact, ...]:
                 return fact.bound in bounds or bool(bounds and not fact.bound)
 
     return tuple(fact for fact in facts if not is_contained(fact))
+
+
+def changed_facts(source: str, text: str, rule: str) -> tuple[Fact, ...]:
+    """Return the facts of *source* that the *text* derived from it does not contain; *rule* is its core.
+
+    Words that are left out do not count if the rule has none in their place: later prompts quote the source.
+    """
+    missing = missing_facts(exact_facts(source), text)
+    is_changed = any(one.kind == "words" for one in missing_facts(exact_facts(rule), source))
+    return tuple(one for one in missing if is_changed or one.kind != "words")
 
 
 def contradictions(facts: Iterable[Fact], text: str) -> tuple[Fact, ...]:

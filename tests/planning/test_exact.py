@@ -120,6 +120,8 @@ def test_facts_are_found_in_linear_time(piece: str) -> None:
         ("at most 10,000 rows", "ROWS = 1e4"),
         ("a card number of 16 digits", ""),
         ("a discount of 5 %", "price * .05"),
+        ("costs 35 percent more", "cents * 135 / 100"),
+        ("costs ten percent less", "price * 0.9"),
         ("a rate of 1.00052", "RATE = 1.00052"),
     ],
 )

@@ -27,7 +27,7 @@ from gsd_core import (
 )
 from gsd_core.planning.check import check_roadmap
 from gsd_core.planning.config import default_config, merge_config, render_config
-from gsd_core.planning.exact import Fact, exact_facts, missing_facts
+from gsd_core.planning.exact import changed_facts, exact_facts, missing_facts
 from gsd_core.planning.idea import (
     CONSTRAINT,
     CONTEXT,
@@ -236,21 +236,13 @@ def lost_facts(answer: RoadmapAnswer, statements: Sequence[Statement]) -> Iterat
         if name not in kept or "\n" in statement.text or re.search(rf"\b{name}\b", "\n".join(reasons)):
             continue
         derived = "\n".join([*kept[name], *beside[name]])
-        lost = missing_facts(facts, derived)
-        if not any(map(_is_code, missing_facts(exact_facts(derived), statement.text))):
-            # No other name in its place: it is left out, and later prompts quote the idea.
-            lost = tuple(one for one in lost if not _is_code(one))
-        if lost:
+        if lost := changed_facts(statement.text, derived, derived):
             said = ", ".join(repr(one.text) for one in lost)
             yield (
                 f"{name} says {_quote(statement.text)}, but {said} is not in what comes from it: "
                 f"{_quote('; '.join(kept[name]))}. Keep it there or in a criterion of the phase, or give a "
                 f"reason that names {name}"
             )
-
-
-def _is_code(fact: Fact) -> bool:
-    return fact.text.startswith("`")
 
 
 def _quote(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from gsd_core import Gap, Plan, PlanningError, StepRequest
 from gsd_core.planning.check import Issue, check_plans, check_serves
 from gsd_core.planning.context import read_decisions, uncovered
-from gsd_core.planning.exact import contradictions, exact_facts, missing_facts
+from gsd_core.planning.exact import changed_facts, contradictions, exact_facts
 from gsd_core.planning.must_haves import plans_for, served_by
 from gsd_core.planning.plan import render_plan
 
@@ -74,11 +74,11 @@ def lost_facts(step: StepRequest, plans: Sequence[Plan]) -> Iterator[str]:
     for name, text in texts.items():
         serving = plans_for(name, [*phase.plans, *plans])
         said = "\n".join(part for plan in serving for part in _texts(plan))
-        # A plan may spell a call or a command otherwise.
-        facts = [one for one in missing_facts(exact_facts(text), said) if not one.text.startswith("`")]
-        overruled = contradictions(facts, decided)
         truths = ((plan, truth) for plan in serving for truth in plan.must_haves.truths)
         quoted = "; ".join(truth.text for plan, truth in truths if name in served_by(plan, truth))
+        # A plan may spell a call or a command otherwise.
+        facts = [one for one in changed_facts(text, said, quoted) if not one.text.startswith("`")]
+        overruled = contradictions(facts, decided)
         if serving and (lost := [one.text for one in facts if one not in overruled]):
             yield (
                 f"{name} says {text!r}, but {', '.join(map(repr, lost))} is not in the plans for it, with "
