@@ -132,6 +132,8 @@ FACTS: dict[str, str] = {
     ),
     "answer.refused": "an answer from the inbox is invalid",
     "step.queued": "a plan could start, but the run may have no more agents now",
+    "unit.submitted": "a plan is to be executed elsewhere, by the dispatcher of a plugin",
+    "unit.ended": "the work on it is over: its facts are in this journal, and its commits were taken",
     "timer.set": "the step continues at a later time",
     "timer.fired": "that time has come",
     "control.asked": "someone asked the run to stop, or to pause after its step",

@@ -120,6 +120,12 @@ from .model.step import (
     TaskCommit as TaskCommit,
     Verified as Verified,
 )
+from .model.work_unit import (
+    Dispatcher as Dispatcher,
+    UnitEnd as UnitEnd,
+    UnitFact as UnitFact,
+    WorkUnit as WorkUnit,
+)
 from .model.usage import (
     Amount as Amount,
     Cap as Cap,
@@ -158,6 +164,7 @@ from .planning.model import (
     Truth as Truth,
     Verdict as Verdict,
 )
+from .plugins.unit_process import UnitProcess as UnitProcess, UnitProcesses as UnitProcesses
 from .plugins.worktrees import (
     why_no_work_tree as why_no_work_tree,
     without_work_trees as without_work_trees,

@@ -29,6 +29,7 @@ from .model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUnavailable
 from .model.session import SessionHost
 from .model.step import RunStep, StepHost, StepRequest, StepResult, StepType
 from .model.usage import Cap, Pause, Postpone, Spend, Stop, Unit
+from .model.work_unit import Dispatcher
 from .planning.model import PhaseView
 
 if TYPE_CHECKING:
@@ -321,6 +322,25 @@ async def gsd_session_host() -> SessionHost | None:
 
         @implements(gsd_session_host)
         async def cluster() -> SessionHost | None:
+            return Cluster(settings_of(ClusterSettings).address)
+    """
+    return None
+
+
+@hookspec(mode="pick", level="provisional")
+async def gsd_dispatch() -> Dispatcher | None:
+    """Provide the place where plans are executed, if that is not the process of the run.
+
+    When: once for each plan, if the setting ``run.dispatch`` lists a plugin.
+    Return: a dispatcher; ``None`` leaves it to the next plugin listed.
+    Calling: in the order of the setting ``run.dispatch``.
+    Failure: the error names the plugin and fails the step.
+    Since: 0.3, provisional.
+
+    Example::
+
+        @implements(gsd_dispatch)
+        async def cluster() -> Dispatcher | None:
             return Cluster(settings_of(ClusterSettings).address)
     """
     return None

@@ -142,8 +142,10 @@ class RunSettings:
     package caches of the agents; with ``false`` theirs are empty, which is slower, but no agent can change
     them. *phases*: a range such as ``1-3,5,7.1``. *max_parallel*: how many plans are executed side by side,
     each in a work tree of its own; in the project's own folder it is always one. *parallel_phases*: whether
-    they may be of several phases that do not depend on each other. *gap_rounds*: how often a phase may be
-    planned again for the gaps that its verification found. *audit*: whether a milestone is
+    they may be of several phases that do not depend on each other. *dispatch*: plugins that execute plans
+    elsewhere, such as ``processes``; none means in work trees, by the run's own process. *remote*: the git
+    repository through which their commits travel, by default the project's own. *gap_rounds*: how often a
+    phase may be planned again for the gaps that its verification found. *audit*: whether a milestone is
     audited when its phases are complete, which costs no tokens. *close_milestone*: whether it is then
     closed: archived and tagged. *wait_for_answers*: how long an unattended run waits for an answer before
     it exits. *co_authored_by*: the value of a trailer ``Co-Authored-By`` in every commit of the run, such
@@ -160,6 +162,10 @@ class RunSettings:
     )
     workspace_setup: str = setting("")
     session_host: tuple[str, ...] = setting(("sessions",), harmless=True)
+    dispatch: tuple[str, ...] = setting(
+        (), flag="--dispatch", help="who executes plans elsewhere: processes, or a plugin's fleet"
+    )
+    remote: str = setting("", flag="--remote", help="git repository through which their commits travel")
     sandbox: Literal["auto", "required", "off"] = setting(
         "auto",
         flag="--sandbox",
@@ -363,17 +369,20 @@ def environment_layer(classes: Sequence[tuple[str, type]], environ: Mapping[str,
     sections: dict[str, dict[str, Any]] = {}
     for section, kind in classes:
         for attribute in attrs.fields(kind):
-            if (name := _variable(section, attribute.name)) in environ:
+            if (name := variable_of(section, attribute.name)) in environ:
                 sections.setdefault(section, {})[attribute.name] = environ[name]
     return Layer(origin=ENVIRONMENT, sections=sections)
 
 
 def variables_of(classes: Sequence[tuple[str, type]]) -> frozenset[str]:
     """Return the names of the ``GSD_*`` variables of these settings classes."""
-    return frozenset(_variable(section, one.name) for section, kind in classes for one in attrs.fields(kind))
+    return frozenset(
+        variable_of(section, one.name) for section, kind in classes for one in attrs.fields(kind)
+    )
 
 
-def _variable(section: str, key: str) -> str:
+def variable_of(section: str, key: str) -> str:
+    """Return the name of a setting's variable."""
     return f"GSD_{key.upper()}" if section == "run" else f"GSD_{section.upper()}_{key.upper()}"
 
 
@@ -587,7 +596,7 @@ def _where(layer: Layer, section: str, attribute: attrs.Attribute[Any]) -> str:
     if layer.origin == COMMAND_LINE and (flag := attribute.metadata.get("flag")):
         return str(flag)
     if layer.origin == ENVIRONMENT:
-        return _variable(section, attribute.name)
+        return variable_of(section, attribute.name)
     name = f"{section}.{attribute.name}"
     name = layer.names.get(name, name)
     return f"{layer.origin}: {name}" if layer.origin else name

@@ -94,7 +94,8 @@ class RunOptions:
     """What the command line asks for; *flags* are the settings given as flags.
 
     *asked* are steps to do by themselves, by id, with the user's words: the lifecycle is left where it is.
-    They are those of *command*, in its words.
+    They are those of *command*, in its words. *run* is the id of the run that they are a part of, if it is
+    another process's.
     *not_yet*: why they cannot be done now; only a session may wait for it.
     """
 
@@ -111,6 +112,7 @@ class RunOptions:
     background: bool = False
     asked: Mapping[str, str] = attrs.field(factory=dict[str, str])
     command: tuple[str, ...] = ()
+    run: str = ""
     not_yet: UserError | None = None
 
     @property
@@ -177,7 +179,8 @@ def execute_run(options: RunOptions, loaded: Loaded) -> int:
         check_notifiers(loaded.hooks, settings, root)
     request = _build_request(options, loaded, settings, idea, previous, trust)
     # Before the user is asked to agree to something that would not happen anyway.
-    refused = why_not_here(root, options.idea, settings)
+    # A clone has the commits of the run that it is a part of.
+    refused = "" if options.run else why_not_here(root, options.idea, settings)
     if refused and not options.dry_run:
         raise ProjectError(refused, hint=HINT)
     preflight.check_phases(request, state)
@@ -327,7 +330,7 @@ def _build_request(
         trusted=labels(trust.wants),
         programs=trust.trusted_programs,
         info=RunInfo(
-            id="",
+            id=options.run,
             project=options.root,
             interactive=_is_interactive(options, settings),
             no_input=options.no_input,

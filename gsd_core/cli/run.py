@@ -128,6 +128,7 @@ def start(
     *,
     idea: Path | None = None,
     resume: bool = False,
+    run: str = "",
 ) -> None:
     """Start or resume a run as the command line asks, and exit with the run's code.
 
@@ -166,6 +167,7 @@ def start(
         background=given["bg"],
         asked=steps,
         command=command,
+        run=run,
         not_yet=not_yet,
     )
     if asked and not steps:

@@ -41,13 +41,14 @@ def plan(ctx: click.Context, /, phase: str, gaps: bool, **given: Any) -> None:
 @step_command("execute", "gsd execute 2", "gsd execute 2 --plan 02-01", "gsd execute 2 --dry-run")
 @click.argument("phase")
 @click.option("--plan", "only", metavar="PLAN", help="execute only this plan")
-def execute(ctx: click.Context, /, phase: str, only: str | None, **given: Any) -> None:
+@click.option("--as-run", metavar="RUN", help="do it as a part of this run, as a dispatcher has it done")
+def execute(ctx: click.Context, /, phase: str, only: str | None, as_run: str | None, **given: Any) -> None:
     """Execute the plans of PHASE that have no summary, and do nothing else.
 
     The phase is not verified. An unfinished run stays where it is; 'gsd resume' continues it.
     """
     words = (normal_phase(phase), *([only] if only else []))
-    start(ctx, given, partial(single_steps.execute_steps, phase=phase, only=only), words)
+    start(ctx, given, partial(single_steps.execute_steps, phase=phase, only=only), words, run=as_run or "")
 
 
 @step_command("verify", "gsd verify 2", "gsd verify 2 --output-format json")

@@ -20,6 +20,7 @@ from gsd_core.model.checks import CheckResult, ReplacedCheck
 from gsd_core.model.question import Answer, Inquiry
 from gsd_core.model.step import DeferredTask, Idea
 from gsd_core.model.usage import Usage
+from gsd_core.model.work_unit import WorkUnit
 from gsd_core.planning.model import Plan
 
 from .state import Claims, Closing, Failure, Options, Snapshot
@@ -338,6 +339,23 @@ class StepReturned:
     passed: bool | None = attrs.field(default=None, metadata=OPTIONAL)
     plans: Mapping[str, str] | None = attrs.field(default=None, metadata=OPTIONAL)
     tip: str | None = attrs.field(default=None, metadata=OPTIONAL)
+
+
+@fact("unit.submitted")
+class UnitSubmitted:
+    """The plan is to be executed elsewhere, by the dispatcher of a *plugin*; *attempts* were made before."""
+
+    unit: WorkUnit
+    plugin: str
+    attempts: int = 0
+
+
+@fact("unit.ended")
+class UnitEnded:
+    """The work on a unit is over: its facts are in this journal. *problem* says why it has no result."""
+
+    unit: str
+    problem: str = ""
 
 
 @fact("merge.failed")

@@ -20,7 +20,13 @@ DEFAULT_PLUGINS: tuple[str, ...] = (
     *("gsd_plugins.commands", "gsd_plugins.terminal", "gsd_plugins.must_haves"),
     *("gsd_plugins.history", "gsd_plugins.uat", "gsd_plugins.answers", "gsd_plugins.retry"),
     *("gsd_plugins.apprise", "gsd_plugins.permissions", "gsd_plugins.budget", "gsd_plugins.governor"),
-    *("gsd_plugins.inplace", "gsd_plugins.worktree", "gsd_plugins.sessions", "gsd_plugins.mcp"),
+    *(
+        "gsd_plugins.inplace",
+        "gsd_plugins.worktree",
+        "gsd_plugins.processes",
+        "gsd_plugins.sessions",
+        "gsd_plugins.mcp",
+    ),
     "gsd_plugins.web",
     *("gsd_plugins.bubblewrap", "gsd_plugins.seatbelt", "gsd_plugins.yolo"),
 )

@@ -33,6 +33,7 @@ SETTINGS_OF_HOOKS = {
     "gsd_workspace": "workspace",
     "gsd_sandbox": "sandboxes",
     "gsd_session_host": "session_host",
+    "gsd_dispatch": "dispatch",
 }
 """The setting of the section ``run`` that lists which plugins are asked, by hook."""
 

@@ -173,7 +173,7 @@ class AgentCall:
         if usage is not None:
             self.is_counted = self.run.turns.leaving
             # It may have been the last turn: then the answer comes next.
-            budget = _check_budget(self.run, self.step, key=self.key)
+            budget = check_budget(self.run, self.step, key=self.key)
             await self._while_agent_waits(budget, ends_turn=False)
 
     async def confine(
@@ -444,7 +444,7 @@ async def _exchange(call: AgentCall, task: AgentTask) -> AgentResult:
     """Ask the agent once; its cost is recorded however the exchange ends."""
     # One at a time: of calls that begin at once, each would pass before another has reserved anything.
     async with call.run.opening:
-        cap = await _check_budget(call.run, call.step, limit=task.limits.dollars)
+        cap = await check_budget(call.run, call.step, limit=task.limits.dollars)
         if any(left is not None and left <= 0 for left in (cap.dollars, cap.turns)):
             raise Exhausted("a budget policy lets the next call spend nothing", hint=_BUDGET_HINT)
         await call.run.turns.begin()
@@ -534,7 +534,7 @@ async def _ask_agent(call: AgentCall, task: AgentTask) -> AgentResult:
     return attrs.evolve(outcome.value, value=safe_data(outcome.value.value, strict=True))
 
 
-async def _check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | None = None) -> Cap:
+async def check_budget(run: Run, step: str, *, key: str = "", limit: Decimal | None = None) -> Cap:
     """Return the most that the next call may spend; raise ``Exhausted`` if the run may not go on.
 
     Raises ``Postponed`` if the call has to wait. ``Stop`` beats ``Postpone``, and that beats ``Pause``.

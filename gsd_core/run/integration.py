@@ -77,7 +77,7 @@ async def take_over(run: Run, step: str) -> None:
 
     Raises :class:`Collision`, :class:`InTheWay`, ``GitError``, and ``GitUnavailable`` on another branch.
     """
-    for commit in _commits(run, step):
+    for commit in commits_of(run, step):
         await require_branch(run)
         for _ in range(TRIES):
             head = await run.git.head() or ""
@@ -161,7 +161,7 @@ def _name(about: facts.MergeFailed) -> str:
     return f"Merge with {about.theirs[:12]}"
 
 
-def _commits(run: Run, step: str) -> Iterator[str]:
+def commits_of(run: Run, step: str) -> Iterator[str]:
     """Yield what attempts at the step's current work committed in other work trees, the newest first.
 
     Once the branch has that one, it has those before it too, unless a work tree was lost.

@@ -30,6 +30,7 @@ from gsd_core.settings import RunSettings, Settings, bind_settings
 
 from .agent_call import agents_cap
 from .branching import enter_branch
+from .dispatch import dispatched, open_unit
 from .edits import consume_handoff, take_requests
 from .gates import IN_THE_WAY, apply, confirm
 from .questions import POLL, ask, take_answers
@@ -265,7 +266,9 @@ def capacity_of(settings: Settings, config: Mapping[str, Any], root: Path, *, is
     """
     first, *_ = workspaces_of(settings, is_confined=is_confined)
     with bind_settings(settings.values):
-        if first == IN_PLACE or (first == WORK_TREES and why_no_work_tree(root)):
+        if settings.of(RunSettings).dispatch:
+            pass  # plans are executed in folders elsewhere
+        elif first == IN_PLACE or (first == WORK_TREES and why_no_work_tree(root)):
             return 1
     return max(0, settings.of(RunSettings).max_parallel) or max_parallel(config)
 
@@ -278,7 +281,10 @@ async def _do(run: Run, item: Work) -> End | None:
                 return end
             await consume_handoff(run, item.step)
         case Settle():
-            await settle(run, item)
+            start = Start(step=StepId.parse(item.step))
+            # Work elsewhere is not lost with the process that followed it.
+            if not (open_unit(run, item.step) and await dispatched(run, start)):
+                await settle(run, item)
         case Escalate():
             return await _escalate(run, item)
         case AskAgain():
@@ -289,7 +295,7 @@ async def _do(run: Run, item: Work) -> End | None:
             if end := await confirm(run, item):
                 return end
             # On another branch, the files and what is due may differ.
-            if not await enter_branch(run, item.step):
+            if not (await enter_branch(run, item.step) or await dispatched(run, item)):
                 await run_step(run, item)
         case _:
             assert_never(item)

@@ -188,7 +188,7 @@ async def _open(
     if request.idea and last.id and not (state.idea or state.asked or begun):
         # Only steps that were asked for, such as a survey: the idea begins a run of its own.
         last = LastRun(seq=last.seq)
-    run_id = last.id or new_run_id(request.clock())
+    run_id = last.id or request.info.id or new_run_id(request.clock())
     epoch = journal.raise_epoch(run_id)
     # Git processes get the run's id too: if one outlives this process, the next start has to end it
     # before it removes git's locks.

@@ -421,6 +421,11 @@ def executors(run: Run, kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *([found[0]] if found else []), *chosen.execute]))
 
 
+async def validate_unit_result(run: Run, start: Start, result: StepResult, plugin: str) -> None:
+    """Raise ``PluginError`` if the result of a plan that was executed elsewhere is not valid."""
+    _validate_result(run, await _request(run, start), result, plugin, "gsd_dispatch")
+
+
 def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: str, hook: str) -> StepResult:
     """Return a valid result; that of a verify step with all gaps of the detectors: no plugin can drop one."""
     found = run.step_types.find(step.kind)

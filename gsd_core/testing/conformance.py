@@ -37,6 +37,7 @@ from gsd_core.model.sandbox import ConfinedProcess, SandboxedCommand, SandboxUna
 from gsd_core.model.session import SessionHost, SessionRequest
 from gsd_core.model.step import RunStep, StepHost, StepRequest, StepResult, StepSituation, StepType
 from gsd_core.model.usage import Cap, Pause, Postpone, Spend, Stop
+from gsd_core.model.work_unit import Dispatcher
 from gsd_core.planning.model import PhaseView
 from gsd_core.plugins.call_group import Outcome
 from gsd_core.plugins.calling import Hooks
@@ -285,6 +286,15 @@ def check_steps(plugin: object, *situations: StepSituation) -> tuple[StepType, .
             quick = seconds < DECLINE_LIMIT.total_seconds()
             _require(quick, f"due of {one.kind!r} took {seconds:.1f} s; it is asked again and again")
     return types
+
+
+def check_dispatch(plugin: object) -> Dispatcher | None:
+    """Check ``gsd_dispatch``: it returns a dispatcher; no unit is submitted."""
+    found: Any = _check_call(plugin, specs.gsd_dispatch)
+    if found is None or isinstance(found, Dispatcher):
+        return found
+    names = "submit, facts, wait, answer and cancel"
+    raise AssertionError(f"{found!r} is not a dispatcher: it needs the methods {names}")
 
 
 def check_session_host(plugin: object) -> SessionHost | None:

@@ -46,7 +46,10 @@ FUNCTION_TOOLS = "mcp__gsd__"
 
 KINDS: Mapping[Kind, tuple[str, ...]] = {
     "run": ("run.started", "run.opened", "run.closed", "recovered", "control.asked", "branch.switched"),
-    "step": ("attempt.started", "step.completed", "step.skipped", "step.asked", "step.queued", "timer.set"),
+    "step": (
+        *("attempt.started", "step.completed", "step.skipped", "step.asked", "step.queued", "timer.set"),
+        *("unit.submitted", "unit.ended"),
+    ),
     "task": ("task.committed", "task.deferred", "check.before", "check.replaced"),
     "question": ("question.asked", "question.answered", "question.withdrawn", "answer.refused"),
     "gap": ("step.result",),
@@ -284,6 +287,10 @@ def _tell(data: object) -> _Told | None:
             return _Told(text=f"waits until {until.astimezone():%H:%M:%S}: {why}", sign="wait")
         case facts.StepQueued(why=why, hint=hint):
             return _Told(text=f"waits for {why}", sign="wait", details=(hint,) if hint else ())
+        case facts.UnitSubmitted(unit=unit, plugin=plugin):
+            return _Told(text=f"is executed elsewhere, by {plugin}: {unit.id}")
+        case facts.UnitEnded(problem=problem) if problem:
+            return _Told(text=f"ended elsewhere without a result: {problem}", sign="failed")
         case facts.TaskDeferred(task=task, reason=reason):
             return _Told(text=f"task {task} is deferred: {reason}", sign="failed")
         case facts.CheckReplaced(task=task, check=check, was=was) if check != was:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -42,7 +42,10 @@ from gsd_core import (
     StepType,
     Stop,
     ToolUse,
+    UnitEnd,
+    UnitFact,
     UserError,
+    WorkUnit,
     hookspecs,
     implements,
 )
@@ -129,10 +132,26 @@ def cases() -> Iterable[tuple[str, Any, tuple[Any, ...]]]:
     yield "panels", shows(Panel(name="a", title="A", columns=("x",), rows=(("1",),))), (HERE,)
     yield "links", links_to("https://example.net/1"), (NOTICE,)
     yield "session_host", always(NoSessions()), ()
+    yield "dispatch", always(Nowhere()), ()
     yield "settings", lambda: [FakeClock], ()
     yield "cli_commands", lambda: [click.Command("x", help="does x")], ()
     yield "steps", lambda: [StepType(kind="review", before="complete", title="Review")], (a_situation(HERE),)
     yield "doctor", lambda: [Finding(name="git", ok=False, message="none", fix="install git")], ()
+
+
+class Nowhere:
+    async def submit(self, unit: WorkUnit) -> None: ...
+
+    async def facts(self, unit: str, after: int = 0) -> AsyncIterator[UnitFact]:
+        for _ in range(0):
+            yield UnitFact(seq=0, kind="", at=datetime.now(UTC), attempt=0, data={})
+
+    async def wait(self, unit: str) -> UnitEnd:
+        return UnitEnd(problem="no room")
+
+    async def answer(self, unit: str, answer: Answer) -> None: ...
+
+    async def cancel(self, unit: str) -> None: ...
 
 
 class NoSessions:

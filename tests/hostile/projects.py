@@ -40,6 +40,7 @@ INVISIBLE = "\u202e\u2066\u200b\u200f\u061c\ufeff\U000e0041"
 EVIL = f"evil{ESCAPES}{INVISIBLE}<img src=x onerror=alert(1)><script>alert(1)</script>[red]x[/red]\0"
 EVIL_NAME = EVIL.replace("\0", "").replace("/", "")
 """As the name of a file."""
+UNIT = dict.fromkeys(("id", "run", "step", "phase", "plan", "remote", "base", "branch"), EVIL)
 FORBIDDEN = frozenset(
     [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
     + [*INVISIBLE, *"\u200e\u202a\u202b\u202c\u202d\u2067\u2068\u2069"]
@@ -178,6 +179,8 @@ def texts(at: Hostile) -> None:
         ("project.observed", "", unstructure(Snapshot(phases=phases, milestone=EVIL, idle=EVIL))),
         ("attempt.started", step, {"kind": "execute", "phase": "3", "plan": "03-01", "executor": EVIL}),
         ("step.queued", "3/execute/03-02", {"why": EVIL, "hint": EVIL}),
+        ("unit.submitted", "3/execute/03-02", {"unit": UNIT, "plugin": EVIL}),
+        ("unit.ended", "3/execute/03-02", {"unit": EVIL, "problem": EVIL}),
         ("task.committed", step, {"task": "03-01/1", "commit": sha, "paths": [EVIL], "subject": EVIL}),
         ("task.committed", step, {"task": EVIL, "commit": "--upload-pack=touch x", "paths": ["a"]}),
         ("agent.activity", step, {"what": "text", "text": EVIL, "tool": EVIL, "input": {EVIL: EVIL}}),

@@ -314,6 +314,7 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("sessions", "on_event"): check_on_event,
     ("sessions", "session_host"): lambda plugin, tree: kit.check_session_host(plugin),
     ("sessions", "settings"): check_settings,
+    ("processes", "dispatch"): lambda plugin, tree: kit.check_dispatch(plugin),
     ("uat", "find_gaps"): check_detector,
     ("uat", "panels"): check_acceptance_tests_are_shown,
     ("answers", "answer"): check_answers_come_from_the_file,

@@ -368,6 +368,7 @@ _CASES: Mapping[str, tuple[float, Callable[[Path], list[Arguments]]]] = {
     "gsd_permit_tool": (2, _tool_uses),
     "gsd_check_budget": (2, _spends),
     "gsd_session_host": (10, lambda project: [()]),
+    "gsd_dispatch": (10, lambda project: [()]),
     "gsd_workspace": (10, lambda project: [(samples.a_step(project),)]),
     "gsd_on_event": (2, lambda project: [(samples.an_event(name),) for name in EVENT_NAMES]),
 }

@@ -35,6 +35,7 @@ KINDS = {
     "config": "write_config",
     "config_writer": "write_config",
     "detector": "find_gaps",
+    "dispatcher": "dispatch",
     "executor": "execute_step",
     "faults": "find_mutants",
     "gap_detector": "find_gaps",
