@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .command import Command
+from .errors import GitError
 
 ALLOWED = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 """Not ``ext``, whose address is a command."""
@@ -22,7 +23,10 @@ def publish(git: Command, remote: str, commit: str, branch: str, expected: str =
 
 def tip(git: Command, remote: str, branch: str) -> str:
     """Return the commit that *branch* of *remote* is at; empty if there is no such branch."""
-    found = git("ls-remote", "--", remote, f"refs/heads/{branch}", environment=ALLOWED)
+    try:
+        found = git("ls-remote", "--", remote, f"refs/heads/{branch}", environment=ALLOWED)
+    except GitError as error:
+        raise GitError(f"the git repository {remote} cannot be reached: {error}", hint=error.hint) from error
     return found.split("\t")[0]
 
 

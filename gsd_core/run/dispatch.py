@@ -27,6 +27,7 @@ from gsd_core.hookspecs import gsd_dispatch
 from gsd_core.machine import facts
 from gsd_core.machine.due import Start
 from gsd_core.machine.facts import KIND_OF, Recorded
+from gsd_core.machine.state import inquiry_key
 from gsd_core.model.counts import some_of
 from gsd_core.model.ids import EXECUTE, slug
 from gsd_core.model.question import Inquiry
@@ -40,7 +41,7 @@ from .agent_call import check_budget
 from .integration import merges
 from .questions import ask
 from .runtime import Run
-from .step import failure, validate_unit_result
+from .step import fail_elsewhere, validate_unit_result
 
 COPIED: tuple[type[Any], ...] = (
     *(facts.AttemptStarted, facts.AttemptFailed, facts.TimerSet, facts.TimerFired, facts.StepReturned),
@@ -49,6 +50,8 @@ COPIED: tuple[type[Any], ...] = (
 )
 """What a unit may say. The rest is about its own machine, or not for an executor to say."""
 _CLASS_OF = {KIND_OF[kind]: kind for kind in COPIED}
+_COUNTED = tuple(kind for kind in COPIED if kind not in (facts.QuestionAsked, facts.QuestionWithdrawn))
+"""Of these, nothing else is recorded while a unit is followed: their number says how far it was copied."""
 OWN = {("run", name) for name in ("dispatch", "remote", "phases", "only", "max_parallel", "workspace")}
 """Settings that are not for a unit."""
 GRACE = timedelta(seconds=2)
@@ -76,7 +79,7 @@ async def dispatched(run: Run, start: Start) -> bool:
         _lost(run, step, why="stopped")
         raise
     except GsdError as exc:
-        run.record(facts.StepFailed(error=failure(exc)), step=step, attempt=run.step(step).attempt)
+        await fail_elsewhere(run, start, exc)
     return True
 
 
@@ -104,20 +107,25 @@ async def _new_unit(run: Run, start: Start, plugin: str) -> Recorded[facts.UnitS
     """Publish the commit to begin with, and record the unit before it is submitted."""
     step = str(start.step)
     await check_budget(run, step)
-    before = sum(1 for _ in run.facts(facts.UnitSubmitted, step=step))
+    number = 1 + sum(1 for _ in run.facts(facts.UnitSubmitted, step=step))
     head = await run.git.head()
     if head is None:
         raise ProjectError("there is no commit to begin with", hint="commit the project's files")
     # What an earlier unit has committed is not done again.
     base = next(integration.commits_of(run, step), head)
-    name = f"{run.id}-{slug(step)}-{before + 1}"
+    address = run.settings.remote or str(await run.git.call(common_dir, run.git.command))
+    name = f"{run.id}-{slug(step)}-{number}"
+    # One that was published by a process that was killed before it recorded the unit.
+    while await run.git.call(remote.tip, run.git.command, address, f"gsd/{name}"):
+        number += 1
+        name = f"{run.id}-{slug(step)}-{number}"
     unit = WorkUnit(
         id=name,
         run=run.id,
         step=step,
         phase=start.step.phase,
         plan=start.step.detail,
-        remote=run.settings.remote or str(await run.git.call(common_dir, run.git.command)),
+        remote=address,
         base=base,
         branch=f"gsd/{name}",
         folder=await run.git.call(prefix, run.git.command),
@@ -158,12 +166,13 @@ class _Follower:
     async def follow(self) -> None:
         """Copy what the unit says until it ends, and answer its questions; cancel it if that is cancelled."""
         run, step = self.run, self.submitted.step
-        known = [*run.facts(*COPIED, step=step, after=self.submitted.seq)]
+        known = [*run.facts(*_COUNTED, step=step, after=self.submitted.seq)]
         self.tip = next(
             (one.data.commit for one in reversed(known) if isinstance(one.data, facts.TaskCommitted)), ""
         )
         for question in run.state.inquiries.values():
-            if question.inquiry.step == step and not question.withdrawn:
+            # Also those that were answered when nobody followed the unit.
+            if question.inquiry.step == step and question.inquiry.kind != "escalation":
                 self._ask(question.inquiry, question.key)
         copying = asyncio.create_task(self._copy(len(known)), name=f"gsd:unit {self.unit.id}")
         try:
@@ -199,12 +208,20 @@ class _Follower:
             data = structure(fact.data, kind)
             if isinstance(data, facts.QuestionAsked) and data.inquiry.kind == "escalation":
                 continue  # what to do about a failure is asked here
-            if known:
+            if kind not in _COUNTED:
+                if self._has(data):
+                    continue
+            elif known:
                 known -= 1
                 continue
             self.run.record(await self._accepted(data), step=step, attempt=attempt)
             if isinstance(data, facts.QuestionAsked):
                 self._ask(data.inquiry, data.occasion)
+
+    def _has(self, data: facts.QuestionAsked | facts.QuestionWithdrawn) -> bool:
+        key = inquiry_key(data.inquiry) if isinstance(data, facts.QuestionAsked) else data.key
+        record = self.run.state.inquiries.get(key)
+        return record is not None and (isinstance(data, facts.QuestionAsked) or record.withdrawn)
 
     def _ask(self, inquiry: Inquiry, occasion: str) -> None:
         async def answered() -> None:

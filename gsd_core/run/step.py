@@ -426,6 +426,11 @@ async def validate_unit_result(run: Run, start: Start, result: StepResult, plugi
     _validate_result(run, await _request(run, start), result, plugin, "gsd_dispatch")
 
 
+async def fail_elsewhere(run: Run, start: Start, exc: GsdError) -> None:
+    """Fail a plan that was executed elsewhere, or set a timer if the error says when to try again."""
+    _record_failure(run, await _request(run, start), exc)
+
+
 def _validate_result(run: Run, step: StepRequest, result: StepResult, plugin: str, hook: str) -> StepResult:
     """Return a valid result; that of a verify step with all gaps of the detectors: no plugin can drop one."""
     found = run.step_types.find(step.kind)

@@ -90,6 +90,22 @@ def test_a_killed_unit_is_continued(project: Project) -> None:
     assert_done(project)
 
 
+def test_an_answer_that_comes_later_reaches_the_unit_that_asked(project: Project) -> None:
+    project.environment["GSD_REHEARSAL_QUESTION"] = "1"
+    done = project.gsd(*(word for word in RUN if word != "--yes"), "--no-input", GSD_SKIP_DISCUSS="1")
+    assert done.exit == 3, done.err
+    assert gsd_of_units(project) == []
+    [asked] = project.facts("question.asked")
+    question = asked.data["inquiry"]["questions"][0]["id"]
+    assert project.gsd("answer", question, "2").exit == 0
+
+    done = project.gsd("resume")
+
+    assert done.exit == 0, done.err
+    assert_done(project)
+    assert len(project.facts("question.asked")) == len(project.facts("question.answered")) == 1
+
+
 def test_ctrl_c_reaches_the_unit_and_a_resumed_run_continues_it(project: Project) -> None:
     gate = door(project)
     gate.closed.touch()

@@ -44,7 +44,8 @@ ZONES = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30)), timezone
 # These have functions, and are not stored.
 CLASSES: list[Any] = sorted(
     {cls for name in vars(api) if attrs.has(cls := getattr(api, name))}
-    - {gsd_core.StepType, gsd_core.CommandOptions, gsd_core.Spend},
+    - {gsd_core.StepType, gsd_core.CommandOptions, gsd_core.Spend}
+    - {gsd_core.UnitProcess, gsd_core.UnitProcesses},
     key=lambda cls: cls.__name__,
 )
 UNIONS: list[Any] = [Outcome, Change, Permission]
