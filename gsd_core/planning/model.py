@@ -213,8 +213,9 @@ class PhaseView:
     the commits of executed plans, by plan, *changed* the paths that these commits changed (both for
     detectors, in verify, and in steps of plugins' own kinds). *unnoticed* are faults in these files that none
     of the checks notices (only in verify, as far as there was time); *measured_for* is how long it took to
-    find out what fails without the phase's work. *absent* are exact words and numbers of
-    requirements and decisions that no file of the project contains, by id (only in verify).
+    find out what fails without the phase's work, and *measured_all* whether there was time for all faults.
+    *absent* are exact words and numbers of requirements and decisions that no file of the project contains,
+    by id (only in verify).
     """
 
     number: str
@@ -238,6 +239,7 @@ class PhaseView:
     changed: tuple[str, ...] = ()
     unnoticed: tuple[Unnoticed, ...] = ()
     measured_for: timedelta = timedelta()
+    measured_all: bool = True
     absent: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
 
     @property

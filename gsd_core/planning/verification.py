@@ -352,6 +352,7 @@ def _result_tables(phase: PhaseView, results: MustHaveResults) -> Iterator[str]:
         ]
         seconds = phase.measured_for.total_seconds()
         took = f"\n\nIt took {seconds:.1f} s to see which of them need the work." if seconds else ""
+        took += " There was no time to try all faults." * (not phase.measured_all)
         yield "### Checks\n\n" + _table(("Check", "Command", "Status", "Evidence"), rows) + took
     cases = [
         (f"{check.plan}/{check.task}", case.name, _fails_without(check.plan, case))

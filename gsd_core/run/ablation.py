@@ -66,11 +66,12 @@ class Ablation:
 
     *seen* says which plans were not measured, because no time was left. *unnoticed* are faults that all
     checks of the phase pass with. *gaps* are plans whose own tests all pass without their work. *took* is how
-    long this took.
+    long this took; *is_cut*: there was no time for all faults.
     """
 
     checks: tuple[TaskCheck, ...]
     took: timedelta = timedelta()
+    is_cut: bool = False
     seen: tuple[Observation, ...] = ()
     unnoticed: tuple[Unnoticed, ...] = ()
     gaps: tuple[Gap, ...] = ()
@@ -107,6 +108,7 @@ async def ablation(
             for one in phase.checks
         ),
         took=timedelta(seconds=measured.now - began),
+        is_cut=measured.is_cut,
         seen=tuple(Observation(text=text, severity="minor") for text in measured.seen()),
         unnoticed=tuple(measured.unnoticed),
         gaps=tuple(measured.gaps),
@@ -124,6 +126,7 @@ class _Measurement:
     promises: tuple[str, ...]
     limits: LimitSettings
     end: float = 0.0
+    is_cut: bool = False
     results: dict[tuple[str, str], CheckResult] = attrs.field(factory=dict[tuple[str, str], CheckResult])
     left_out: set[str] = attrs.field(factory=set[str])
     unnoticed: list[Unnoticed] = attrs.field(factory=list[Unnoticed])
@@ -246,6 +249,7 @@ class _Measurement:
         """
         own = [one for one in self._results_of(plan.id) if not one.passes_without]
         if not own or self.now >= self.end:
+            self.is_cut = self.is_cut or bool(own)
             return
         async with AsyncExitStack() as stack:
             made = [await stack.enter_async_context(checkout_of(self.git)) for _ in range(folders)]
@@ -282,6 +286,7 @@ class _Measurement:
                 if noticed and (fault.mutant.kind != "function" or result not in own):
                     break
                 if not (broken := await self._again(clean, result)):
+                    self.is_cut = True
                     return
                 noticed |= self._note(plan, result, broken, fault)
             if not noticed:

@@ -205,8 +205,10 @@ def test_a_verification_states_whether_it_is_a_re_verification() -> None:
 def test_the_time_that_measuring_the_checks_took_is_shown_without_test_cases_too() -> None:
     check = TaskCheck(plan="01-01", task=1, result=CheckResult(command="sh check.sh", exit=0))
     phase = a_phase(a_plan(), checks=(check,), measured_for=timedelta(seconds=2))
+    cut = attrs.evolve(phase, measured_all=False)
 
-    assert "It took 2.0 s to see which of them need the work." in rendered(phase)
+    assert "It took 2.0 s to see which of them need the work.\n" in rendered(phase)
+    assert "the work. There was no time to try all faults.\n" in rendered(cut)
 
 
 def test_a_link_is_shown_with_both_ends_and_its_means() -> None:

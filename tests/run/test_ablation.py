@@ -242,6 +242,16 @@ class Broken:
         raise RuntimeError("cannot read this")
 
 
+@pytest.mark.slow
+def test_it_is_known_that_there_was_no_time_for_all_faults(root: Path) -> None:
+    functions = "".join(f"\n\ndef f{number}():\n    return {number}\n" for number in range(12))
+    write(root, "adder.py", f"def add(a, b):\n    return a + b\n{functions}")
+    write(root, "test_adder.py", f"import time\n{TEST.format('adder.add(1, 2)')}\ntime.sleep(1)\n")
+    commit(root)
+
+    assert measured(root, RUN).is_cut
+
+
 def test_a_plugin_finds_faults_and_one_that_fails_changes_nothing(root: Path) -> None:
     write(root, "limits.ini", "most = 20\nleast = 3\nother = 77\n")
     commit(root)
@@ -358,6 +368,7 @@ def test_it_is_known_which_case_needs_which_function_and_which_faults_no_test_no
     total, cheapest = ("Total", "Cheapest") if source == "cart.go" else ("total", "cheapest")
     unnoticed = [(one.mutant.name, one.promised) for one in found.unnoticed]
     assert needs == {names[0]: (f"{source}: {total}",), names[1]: ()}
+    assert not found.is_cut
     assert unnoticed[:2] == [(cheapest, False), ("20", True)]
     assert ("<", False) in unnoticed
 
