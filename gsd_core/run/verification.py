@@ -133,8 +133,13 @@ async def _with_commits(git: Git, phase: PhaseView) -> PhaseView:
 
 
 def _with_measured(phase: PhaseView, found: Ablation) -> PhaseView:
-    about = {"measured_for": found.took, "measured_all": not found.is_cut}
-    return evolve(phase, checks=found.checks, unnoticed=found.unnoticed, **about)
+    return evolve(
+        phase,
+        checks=found.checks,
+        unnoticed=found.unnoticed,
+        measured_for=found.took,
+        measured_all=not found.is_cut,
+    )
 
 
 def _absent(
