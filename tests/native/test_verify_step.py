@@ -565,7 +565,7 @@ def test_the_quoted_lines_have_no_secret_and_are_cut(tree: Path) -> None:
 def test_one_piece_of_evidence_for_unrelated_ids_is_sent_back_once(
     serves: tuple[str, ...], again: bool
 ) -> None:
-    names = [f"01-01:T{number}" for number in range(1, 5)]
+    names = [f"01-01:T{number}" for number in range(1, 6)]
     truths = tuple(Truth(id=name, text=f"It holds: {name}", serves=serves) for name in names)
     plan = attrs.evolve(ADD, must_haves=MustHaves(truths=truths))
     host = FakeHost(agent=says(*map(verdict, names)))

@@ -72,7 +72,7 @@ CONSTRAINTS_LIMIT = 4000
 MAX_FINDINGS = 20
 
 MAX_COMPLAINTS = 2
-MOST_BY_ONE = 3
+MOST_BY_ONE = 4
 """How many unrelated ids may have the same evidence without being sent back, once."""
 
 UNTRIED = re.compile(

@@ -241,16 +241,16 @@ class Scenario:
     ) -> Json:
         """Return the answer to ``verify`` for the must-haves with these ids: each of them holds.
 
-        It cites the first line of a file of the plan that was *read* (for a decision and for documents, the
-        first two), and the command of the plan's first task if it *ran* and succeeded, with the first test
-        case in the tool's reply: *ran* has pairs of them.
+        It cites the first line of a file of the plan that was *read* (for a decision, the first two), and the
+        command of the plan's first task if it *ran* and succeeded, with the first test case in the tool's
+        reply: *ran* has pairs of them.
         """
         files, commands, verdicts = tuple(read), tuple(ran), list[Json]()
         for name in asked:
             plan = self._plan_for(name, phase)
             task, own = self.tasks(plan)[0], self.evidence_of(plan)
             # Not the same evidence for everything: that would be sent back.
-            last = 2 if re.search(r"^D|:D", name) else 1
+            last = 2 if re.search(r"^D-|:D", name) else 1
             shown = (own,) if own in files else files[:1]
             cited: list[Json] = [{"file": path, "first": 1, "last": last} for path in shown]
             for command, reply in commands:
