@@ -39,7 +39,7 @@ from gsd_core.settings import variable_of
 from . import integration
 from .agent_call import check_budget
 from .integration import merges
-from .questions import ask
+from .questions import POLL, ask
 from .runtime import Run
 from .step import fail_elsewhere, validate_unit_result
 
@@ -177,7 +177,9 @@ class _Follower:
         copying = asyncio.create_task(self._copy(len(known)), name=f"gsd:unit {self.unit.id}")
         try:
             while not copying.done():
-                await asyncio.wait([copying, *self.asking.values()], return_when=asyncio.FIRST_COMPLETED)
+                # A question may come meanwhile.
+                tasks = [copying, *self.asking.values()]
+                await asyncio.wait(tasks, timeout=POLL.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
                 for key in [key for key, task in self.asking.items() if task.done()]:
                     self.asking.pop(key).result()
             copying.result()
