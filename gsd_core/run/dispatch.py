@@ -210,7 +210,7 @@ class _Follower:
             data = structure(fact.data, kind)
             if isinstance(data, facts.QuestionAsked) and data.inquiry.kind == "escalation":
                 continue  # what to do about a failure is asked here
-            if kind not in _COUNTED:
+            if isinstance(data, facts.QuestionAsked | facts.QuestionWithdrawn):
                 if self._has(data):
                     continue
             elif known:
