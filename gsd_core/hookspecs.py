@@ -335,7 +335,7 @@ async def gsd_dispatch() -> Dispatcher | None:
     Return: a dispatcher; ``None`` leaves it to the next plugin listed.
     Calling: in the order of the setting ``run.dispatch``.
     Failure: the error names the plugin and fails the step.
-    Since: 0.3, provisional.
+    Since: 0.1, provisional.
 
     Example::
 

@@ -46,14 +46,10 @@ class UnitFact:
 
 @attrs.frozen(kw_only=True)
 class UnitEnd:
-    """How the work on a unit ended; *problem* says why it has no result, with a *hint*; else it is empty.
-
-    *waits*: it has no result yet, because a question is open; an answer continues it.
-    """
+    """How the work on a unit ended; *problem* says why it has no result, with a *hint*; else it is empty."""
 
     problem: str = ""
     hint: str = ""
-    waits: bool = False
 
 
 @runtime_checkable

@@ -41,7 +41,7 @@ WAIT_FOR_ANSWERS = "10m"
 """How long an agent is kept for an answer. Later, the conversation is continued."""
 MAX_OUTPUT = 4_000
 MAX_KILLED = 3
-"""How many gsd of a unit may be killed in a row before the work is given up."""
+"""How many gsd of a unit may be killed before the work is given up."""
 
 
 @attrs.define(kw_only=True)
@@ -104,7 +104,8 @@ class UnitProcess:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
         if left := owner(self._journal.parent):
-            os.kill(left.pid, signal.SIGINT)
+            with suppress(ProcessLookupError):
+                os.kill(left.pid, signal.SIGINT)
 
     @property
     def _journal(self) -> Path:

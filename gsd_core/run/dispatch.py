@@ -113,6 +113,12 @@ async def _new_unit(run: Run, start: Start, plugin: str) -> Recorded[facts.UnitS
         raise ProjectError("there is no commit to begin with", hint="commit the project's files")
     # What an earlier unit has committed is not done again.
     base = next(integration.commits_of(run, step), head)
+    # The clone has what is committed: neither another plan nor settings that nobody has trusted may be used.
+    changed = await run.git.call(run.git.command, "diff", "--name-only", "-z", "--no-renames", "HEAD")
+    if others := [path for path in changed.split("\0") if path and protected_part(path)]:
+        raise ProjectError(
+            f"{step} cannot be executed elsewhere: not committed: {some_of(others)}", hint="commit it"
+        )
     address = run.settings.remote or str(await run.git.call(common_dir, run.git.command))
     name = f"{run.id}-{slug(step)}-{number}"
     # One that was published by a process that was killed before it recorded the unit.

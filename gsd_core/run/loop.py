@@ -266,9 +266,8 @@ def capacity_of(settings: Settings, config: Mapping[str, Any], root: Path, *, is
     """
     first, *_ = workspaces_of(settings, is_confined=is_confined)
     with bind_settings(settings.values):
-        if settings.of(RunSettings).dispatch:
-            pass  # plans are executed in folders elsewhere
-        elif first == IN_PLACE or (first == WORK_TREES and why_no_work_tree(root)):
+        is_elsewhere = bool(settings.of(RunSettings).dispatch)
+        if not is_elsewhere and (first == IN_PLACE or (first == WORK_TREES and why_no_work_tree(root))):
             return 1
     return max(0, settings.of(RunSettings).max_parallel) or max_parallel(config)
 

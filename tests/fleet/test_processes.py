@@ -133,6 +133,22 @@ def test_what_a_unit_spends_counts_for_the_budget_of_the_run(project: Project) -
     assert gsd_of_units(project) == []
 
 
+def test_what_is_not_committed_is_not_executed_elsewhere(project: Project) -> None:
+    assert project.gsd(*RUN[:-2], "--skip-verify").exit == 0
+    folder, names = ".planning/phases/01-greetings", ("-c", "user.name=x", "-c", "user.email=x@y.example")
+    git(project.root, "rm", "-q", f"{folder}/01-01-SUMMARY.md")
+    git(project.root, *names, "commit", "-qm", "again")
+    with (project.root / folder / "01-01-PLAN.md").open("a") as plan:
+        plan.write("\n<!-- edited -->\n")
+    before = len(project.facts("unit.submitted"))
+    done = project.gsd("execute", "1", "--allow-dirty", "--agent", "rehearsal", *RUN[-2:])
+
+    # Something has to be fixed first.
+    assert done.exit == 2, done.err
+    assert f"not committed: {folder}/01-01-PLAN.md" in done.out
+    assert len(project.facts("unit.submitted")) == before
+
+
 EVIL = """
 from pathlib import Path
 from gsd_core import UnitEnd, UnitFact, implements
